@@ -39,11 +39,12 @@ bool cexploration_offer(void *job, bool is_for_main) {
 
 // A hook: what it does first, and what was set before.
 #define HOOK(name, result, parameters, arguments, original, ...) \
-  static SWIFT result (*_Atomic name##_before) parameters;       \
+  static SWIFT result (*name##_before) parameters;               \
+  static bool name##_is_set;                                     \
   static SWIFT result name parameters {                          \
     __VA_ARGS__;                                                 \
-    SWIFT result (*before) parameters = name##_before;           \
-    return before ? before arguments : original;                 \
+    atomic_thread_fence(memory_order_acquire);                   \
+    return name##_before ? name##_before arguments : original;   \
   }
 
 HOOK(global, void, (void *job, enqueue next), (job, next), next(job), if (cexploration_offer(job, false)) return)
@@ -52,32 +53,55 @@ HOOK(main_executor, executor, (get_main next), (next), next(), if (current) retu
 HOOK(is_main_executor, bool, (executor it, is_main next), (it, next), next(it),
      if (current) return it.identity == main_stand_in.identity)
 
-// Sets a hook, unless another tool has set it since: each of the two could call the other without end.
+// Sets a hook, unless another tool has set one over ours: each of the two could call the other without end.
 #define SET(hook, function)                                 \
-  if (!hook || !take_job) {                                 \
+  if (!hook || !function##_is_set) {                        \
     function##_before = hook;                               \
+    function##_is_set = true;                               \
     /* Threads that see it must see the one before, too. */ \
     __atomic_store_n(&hook, function, __ATOMIC_RELEASE);    \
   }
 
-bool cexploration_install(cexploration_take take, void *main_identity, const void *main_witnesses) {
-  if (!swift_task_getJobTaskId || !&swift_task_enqueueGlobal_hook || !&swift_task_enqueueMainExecutor_hook ||
-      !&swift_task_getMainExecutor_hook || !&swift_task_isMainExecutor_hook)
-    return false;
-  if (!take_job) main_stand_in = (executor){main_identity, main_witnesses};
-  SET(swift_task_enqueueGlobal_hook, global)
-  SET(swift_task_enqueueMainExecutor_hook, main_queue)
-  SET(swift_task_getMainExecutor_hook, main_executor)
-  SET(swift_task_isMainExecutor_hook, is_main_executor)
-  take_job = take;
-  return cexploration_is_installed();
+// Puts the one before back. Other tools take a hook that is set for their own.
+#define UNSET(hook, function)                                        \
+  if (hook == function) {                                            \
+    __atomic_store_n(&hook, function##_before, __ATOMIC_RELEASE);    \
+    function##_is_set = false;                                       \
+  }
+
+#define ALL(DO)                                         \
+  DO(swift_task_enqueueGlobal_hook, global)             \
+  DO(swift_task_enqueueMainExecutor_hook, main_queue)   \
+  DO(swift_task_getMainExecutor_hook, main_executor)    \
+  DO(swift_task_isMainExecutor_hook, is_main_executor)
+
+static bool runtime_has_all(void) {
+#define HAS(hook, function) && &hook
+  return swift_task_getJobTaskId ALL(HAS);
 }
 
 bool cexploration_is_installed(void) {
-  return swift_task_enqueueGlobal_hook == global && swift_task_enqueueMainExecutor_hook == main_queue &&
-         swift_task_getMainExecutor_hook == main_executor && swift_task_isMainExecutor_hook == is_main_executor;
+#define IS(hook, function) && hook == function
+  return true ALL(IS);
 }
 
-int cexploration_count(int change) { return atomic_fetch_add(&explorations, change) + change; }
+bool cexploration_begin(cexploration_take take, void *main_identity, const void *main_witnesses) {
+  atomic_fetch_add(&explorations, 1);
+  if (!runtime_has_all()) return false;
+  if (!take_job) {
+    main_stand_in = (executor){main_identity, main_witnesses};
+    take_job = take;
+  }
+  ALL(SET)
+  return cexploration_is_installed();
+}
+
+int cexploration_end(void) {
+  int left = atomic_fetch_sub(&explorations, 1) - 1;
+  if (left == 0 && runtime_has_all()) {
+    ALL(UNSET)
+  }
+  return left;
+}
 
 void cexploration_enter(const void *run) { current = run; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hooks of Swift's runtime through which an exploration gets all jobs of a run. Swift can't declare functions with
-// its own calling convention. The runtime exports these hooks, but they are no API: RunJobs.check() tries them out.
+// its own calling convention. The runtime exports these hooks, but they are no API: RunJobs tries them out.
 #ifndef CEXPLORATION_H
 #define CEXPLORATION_H
 
@@ -11,18 +11,18 @@
 /// exploration, and only about tasks. `task` is the task's number; 0 for other jobs. False leaves the job to the runtime.
 typedef bool (*cexploration_take)(const void *run, void *job, uint64_t task, bool is_for_main);
 
-/// Sets the hooks, which call those that other code had set. False when the runtime lacks one, or another tool has set one
-/// since the first call.
-bool cexploration_install(cexploration_take take, void *main_executor, const void *main_witnesses);
+/// Sets the hooks for one more exploration; they call those that other code had set. False when the runtime lacks one, or
+/// another tool has set one over them. Not at the same time as itself, or the next.
+bool cexploration_begin(cexploration_take take, void *main_executor, const void *main_witnesses);
+
+/// Ends an exploration. Returns how many are left; the last one puts back what was set before.
+int cexploration_end(void);
 
 /// Whether all hooks are still set.
 bool cexploration_is_installed(void);
 
 /// Passes a job on, as the hooks do.
 bool cexploration_offer(void *job, bool is_for_main);
-
-/// Adds to the number of explorations, and returns it.
-int cexploration_count(int change);
 
 /// Which run this thread is in from now on.
 void cexploration_enter(const void *run);

@@ -129,7 +129,7 @@ final class SignalSource: LifecycleSource, LifecycleSink {
   func receive(_ fact: LifecycleFact) -> MonotonicTime? {
     switch fact {
     case .launched where !map.signals.isEmpty: return tryAgain()
-    case .ended, .healthy: if hasNewConflict() { check() }
+    case .ended, .healthy, .unhealthy: if hasNewConflict() { check() }
     default: break
     }
     return nil

@@ -80,14 +80,12 @@ final class Explorer: Sendable {
   // MARK: The search
 
   func replay(_ text: String) throws -> Exploration {
-    defer { trace.remove() }
     let (run, problem) = try perform(choices(text), text)
     if let problem { throw failure(of: run, problem, "") }
     return coverage.withLock { $0 }
   }
 
   func explore(upTo count: Int, for duration: Duration, seed: UInt64) throws -> Exploration {
-    defer { trace.remove() }
     let count = min(count, 1000)
     // This one stays as it is meanwhile, so that a sleep on the real clock has time to end, and is noticed.
     let parked = try begin(Choices())
@@ -98,7 +96,7 @@ final class Explorer: Sendable {
     }
     let began = MonotonicTime.now()
     // So far from the next one that no two explorations make the same runs.
-    var (seed, choices, text, length) = (seed << 32, Choices(), "", 0)
+    var (seed, choices, text, length) = (seed &* 0x9e37_79b9_7f4a_7c15, Choices(), "", 0)
     var found: (run: ExploredRun, problem: String)?
     // Unless it is short, so many runs look for a shorter one: not for a time, or a busy machine would find another one.
     var runsLeft = 200
@@ -205,7 +203,10 @@ final class TraceFile: Sendable {
     file = clinux_open_at(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL, 0o600)
   }
 
-  deinit { close(file) }
+  deinit {
+    remove()
+    close(file)
+  }
 
   func remove() { unlink(path) }
 

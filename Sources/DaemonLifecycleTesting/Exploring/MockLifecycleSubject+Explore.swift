@@ -31,12 +31,12 @@ extension MockLifecycleSubject {
   ///   - duration: How long to explore. Default 5 s.
   ///   - requests: Events besides those of the signal map, sleep and wake-up, and memory pressure.
   ///   - configuration: The settings of the daemon. Default: problems are not logged.
-  ///   - seed: The first seed: the same one makes the same choices. Default 0.
+  ///   - seed: The same one makes the same choices, another one others. Default 0.
   ///   - text: Choices to repeat, from an error or a file, instead of exploring. Default `nil`.
   ///   - daemon: Sets the daemon up, and returns what checks it. It must not share state with other runs.
   /// - Returns: What was explored, in words.
   /// - Throws: An error with a description of the run, and a text to replay it; that of the set-up; when a version of
-  ///   Swift does not let itself be explored; `CancellationError`.
+  ///   Swift does not let itself be explored, or another tool sets the runtime's hooks; `CancellationError`.
   @discardableResult
   nonisolated(nonsending) public static func explore(
     upTo count: Int = 3, for duration: Duration = .seconds(5),

@@ -16,8 +16,8 @@ final class RunJobs: Sendable {
     var hasEscaped = false
     /// The tasks that `owners` has as this run's.
     var tasks: Set<UInt64> = []
-    /// Whether no task begins any more: one that sleeps on the real clock would wake when the run is over, and be taken
-    /// for an escape.
+    /// Whether tasks that were not seen before are dropped: one that sleeps on the real clock would wake when the run is
+    /// over, and be taken for an escape.
     var isEnding = false
     /// Whether what becomes ready is dropped, since the run has ended.
     var isOver = false
@@ -42,14 +42,16 @@ final class RunJobs: Sendable {
     job(StandIn.pool.asUnownedSerialExecutor())
   }
 
-  /// From now on no task begins.
+  /// From now on new tasks are dropped.
   func beginEnding() { state.withLock { $0.isEnding = true } }
 
   /// Drops what is ready, and what will be.
   func end() {
+    // Released without the lock: what they hold may resume a task.
+    var dropped: [Job] = []
     state.withLock { state in
       state.isOver = true
-      state.ready = []
+      swap(&state.ready, &dropped)
     }
   }
 
@@ -71,16 +73,16 @@ final class RunJobs: Sendable {
     let main = unsafeBitCast(
       StandIn.main.asUnownedSerialExecutor(),
       to: (UnsafeMutableRawPointer, UnsafeRawPointer).self)
-    let isInstalled = owners.withLock { _ in cexploration_install(take, main.0, main.1) }
-    guard isInstalled else { throw notHandedOver }
-    _ = cexploration_count(1)
+    let isInstalled = owners.withLock { _ in cexploration_begin(take, main.0, main.1) }
     defer {
-      // Others may wait for the escape of a run that has ended.
-      if cexploration_count(-1) == 0 {
-        owners.withLock { owners in owners = owners.filter { !$0.value.state.withLock(\.isOver) } }
+      owners.withLock { owners in
+        // Others may wait for the escape of a run that has ended.
+        if cexploration_end() == 0 {
+          owners = owners.filter { !$0.value.state.withLock(\.isOver) }
+        }
       }
     }
-    guard handsJobsOver() else { throw notHandedOver }
+    guard isInstalled, handsJobsOver() else { throw notHandedOver }
     return try body()
   }
 
