@@ -498,7 +498,7 @@ import Testing
   @Test func aSignalThatEndsTheDrainCounts() {
     let daemon = DaemonUnderTest(.init(stopDelay: .seconds(5)), observing: [ShouldSaveState.self])
     let exits = [0, 1, 2].map { daemon.signal(at: $0).exitsWith }
-    #expect(exits == [nil, nil, 128 + 15])
+    #expect(exits == [nil, nil, Int32(128 + 15)])
   }
 
   /// A wrapper relays it, and the terminal sends it, too.
