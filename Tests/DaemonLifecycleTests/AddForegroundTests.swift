@@ -219,9 +219,8 @@ import Testing
       #expect(configuration.answer(probe).code == 0)
     }
     // Not touched for long, or by a daemon whose clock was set back since.
-    for age in [-70, 70] {
-      var times = Array(repeating: timespec(tv_sec: time(nil) - age, tv_nsec: 0), count: 2)
-      utimensat(AT_FDCWD, folder.path("alive"), &times, 0)
+    for seconds in [-70, 70] {
+      age(folder.path("alive"), seconds: seconds)
       #expect(configuration.answer("alive").code == 1)
     }
     configuration.interfaces.append(.livenessFile(folder.path))

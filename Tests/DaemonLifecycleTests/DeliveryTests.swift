@@ -11,42 +11,6 @@ import Testing
 
   // MARK: Order
 
-  @Test func phasesComeBeforeTheOrderAdded() async throws {
-    let mock = MockLifecycleSubject(state: .launching)
-    let (late, early) = (Listener("late", log), Listener("early", log))
-    mock.addObserver(late, phase: LifecyclePhase(order: 1))
-    mock.addObserver(early, phase: LifecyclePhase(order: -1))
-    try await mock.launch()
-    try await mock.send(.sigusr1)
-    #expect(
-      log.all == [
-        "early launch", "late launch", "early foreground", "late foreground", "late background",
-        "early background", "late save", "early save",
-      ])
-  }
-
-  @Test func theWholeLife() async throws {
-    let mock = MockLifecycleSubject(state: .launching)
-    mock.addObserver(Listener("a", log))
-    try await mock.launch()
-    #expect(mock.state == .foreground)
-    try await mock.send(.sighup)
-    try await mock.send(.suspend)
-    #expect(mock.state == .background)
-    try await mock.send(.wakeUp)
-    try await mock.send(.pressure)
-    try await mock.send(.sigterm)
-    #expect(mock.state == .terminated)
-    #expect(
-      log.all.map { $0.dropFirst(2) } == [
-        "launch", "foreground", "save", "reload", "background", "save", "suspend", "resume",
-        "foreground",
-        "pressure", "background", "save", "terminate",
-      ])
-    #expect(mock.ending?.status == 0)
-    try mock.checkNothingPending()
-  }
-
   @Test func anOperatorsPauseOutlastsASuspend() async throws {
     let mock = MockLifecycleSubject()
     mock.addObserver(Listener("a", log))

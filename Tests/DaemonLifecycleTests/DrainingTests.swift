@@ -57,21 +57,6 @@ import Testing
     #expect(log.all == ["server was idle", "server returned"])
   }
 
-  /// For longer than any other hook may take.
-  @Test func whoIsBusyIsAnswered() async throws {
-    let mock = MockLifecycleSubject()
-    let task = serve(mock, busy: .seconds(19))
-    try await untilServing("server")
-    mock.inject(.sigterm)
-    try await mock.waitUntilSleeping()
-    #expect(log.all == ["server finishes"])
-    await mock.advance(by: .seconds(19))
-    try await mock.waitUntilSettled()
-    await task.value
-    #expect(mock.ending?.status == 0)
-    #expect(log.all == ["server finishes", "server has answered", "server returned"])
-  }
-
   @Test func whatTakesLongerIsCutAndNamed() async throws {
     let mock = MockLifecycleSubject()
     let task = serve(mock, busy: .seconds(1000))

@@ -50,14 +50,6 @@ import Testing
     try mock.checkNothingPending()
   }
 
-  @Test func anErrorEndsIt() async throws {
-    let mock = MockLifecycleSubject()
-    await run(mock) { throw Failure() }.value
-    #expect(log.all == ["threw Failure"])
-    try await mock.waitUntilSettled()
-    try mock.checkNothingPending()
-  }
-
   @Test func aBodyThatReturnsRunsAgainWithTheNextForeground() async throws {
     let mock = MockLifecycleSubject()
     let log = log

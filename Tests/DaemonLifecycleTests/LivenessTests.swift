@@ -25,20 +25,6 @@ import Testing
         stopDelay: stopDelay, logging: .off, interfaces: .standard + [.livenessFile(path)]))
   }
 
-  /// Makes the file a day old.
-  private func age() {
-    var status = stat()
-    stat(path, &status)
-    var times = [status.st_mtim, status.st_mtim]
-    for index in times.indices { times[index].tv_sec -= 86_400 }
-    utimensat(AT_FDCWD, path, &times, 0)
-  }
-
-  private var isOld: Bool {
-    var status = stat()
-    return stat(path, &status) == 0 && status.st_mtim.tv_sec < time(nil) - 3600
-  }
-
   @Test func itAppearsWhenTheLaunchHasEnded() async throws {
     let mock = mock(.launching)
     mock.on(WillEnterForeground.self) { [path] _ in #expect(!exists(path)) }
@@ -49,11 +35,11 @@ import Testing
   @Test func oneThatIsWellIsTouchedAlsoWhilePaused() async throws {
     let mock = mock()
     for _ in 1...2 {
-      age()
-      #expect(isOld)
+      age(path)
+      #expect(isOld(path))
       try await mock.send(.checkHealth)
       await mock.advance(by: .zero)
-      #expect(!isOld)
+      #expect(!isOld(path))
       try await mock.send(.sigusr1)
     }
   }
@@ -61,18 +47,18 @@ import Testing
   @Test func oneThatIsSickIsNot() async throws {
     let mock = mock()
     mock.on(CheckHealth.self) { _ in throw Failure() }
-    age()
+    age(path)
     try await mock.send(.checkHealth)
-    #expect(isOld)
+    #expect(isOld(path))
   }
 
   /// Being killed for a blocked pool would cost the save.
   @Test func aStopIsNotAskedNorADrain() async {
     let mock = mock(stopDelay: .seconds(5))
     mock.inject(.sigterm)
-    age()
+    age(path)
     mock.core.take(.watchdogTick(stall: .zero))
-    #expect(!isOld)
+    #expect(!isOld(path))
   }
 
   @Test(arguments: ["directory", "link", "pipe", "relative", "missing"])

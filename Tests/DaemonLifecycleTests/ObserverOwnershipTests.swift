@@ -20,15 +20,6 @@ import Testing
     func shouldSaveState(_ notification: ShouldSaveState) { log.add("saved") }
   }
 
-  /// The thread that called its hook may hold it for a moment longer than the delivery lasts.
-  @Test func anObserverThatNobodyElseOwnsSaves() async throws {
-    let mock = MockLifecycleSubject()
-    mock.addObserver(Saver(log))
-    try await mock.send(.sigterm)
-    #expect(log.all.first == "saved" && mock.ending?.status == 0)
-    try await eventually { log.all == ["saved", "gone"] }
-  }
-
   /// As a component that is given its lifecycle does.
   @Test func anObserverThatHoldsItsLifecycleIsLetGoOfAtTheEnd() async throws {
     weak var gone: MockLifecycleSubject?
@@ -39,40 +30,6 @@ import Testing
       try await mock.send(.sigterm)
     }
     try await eventually { log.all == ["saved", "gone"] && gone == nil }
-  }
-
-  @Test func oneThatIsRemovedIsLetGoOf() async throws {
-    let mock = MockLifecycleSubject()
-    do {
-      let saver = Saver(log)
-      mock.addObserver(saver)
-      try await mock.waitUntilSettled()
-      mock.removeObserver(saver)
-    }
-    try await mock.waitUntilSettled()
-    #expect(log.all == ["gone"])
-  }
-
-  @Test func itGoesWithItsSubject() async throws {
-    do {
-      let mock = MockLifecycleSubject()
-      mock.addObserver(Saver(log))
-      try await mock.waitUntilSettled()
-    }
-    #expect(log.all == ["gone"])
-  }
-
-  /// That is what was asked for, and no failure.
-  @Test func oneThatIsHeldWeaklyMayGo() async throws {
-    let mock = MockLifecycleSubject()
-    do {
-      let saver = Saver(log)
-      mock.addObserver(weakly: saver)
-      try await mock.waitUntilSettled()
-    }
-    let report = try await mock.send(.sigterm)
-    #expect(log.all == ["gone"] && mock.ending?.status == 0)
-    #expect(report["Saver", ShouldSaveState.self] == nil || report.problems.count == 1)
   }
 
   @Test func oneThatComesAfterTheEndIsNotKept() async throws {

@@ -88,17 +88,6 @@ import Testing
     #expect(log.all == ["run 1", "run 2", "run 3", "run 4", "threw Failure"])
   }
 
-  @Test func aPauseEndsTheWaitForTheNextRun() async throws {
-    let mock = MockLifecycleSubject()
-    let task = run(mock) { _ in throw Failure() }
-    try await mock.waitUntilSleeping()
-    let report = try await mock.send(.sigusr1)
-    #expect(report.problems.isEmpty && log.all == ["run 1"])
-    try await mock.send(.sigterm)
-    await task.value
-    #expect(log.all == ["run 1", "returned"])
-  }
-
   @Test func onceItHasBeenWellTheServiceManagerForgetsRestarts() async throws {
     let manager = try FakeServiceManager()
     let mock = MockLifecycleSubject(serviceManager: manager)

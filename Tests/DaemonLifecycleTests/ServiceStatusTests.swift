@@ -142,16 +142,6 @@ import Testing
         == [.status("background, operator, since 12:00 (SIGUSR1 from pid 7 uid 3)")])
   }
 
-  @Test mutating func progressReadsAsASentence() {
-    launch()
-    _ = tell(.terminating(Self.signal))
-    let progress = LifecycleProgress(
-      transition: .termination, done: 3, total: 5, waitingFor: [.type(Int.self)],
-      elapsed: .milliseconds(2100))
-    #expect(
-      tell(.progress(progress)) == [.status("stopping: 3 of 5 done, waiting for Int, 2.1 s")])
-  }
-
   @Test mutating func theWatchdogsReasonComesAndGoes() {
     launch()
     #expect(tell(.healthy) == [.watchdog])

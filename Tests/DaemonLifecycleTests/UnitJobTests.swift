@@ -72,11 +72,4 @@ import Testing
     #expect(asker.answer == .some(.stop))
     #expect(UnitJob.stop.isRestart == false && UnitJob.restart.isRestart)
   }
-
-  @Test func withNobodyToAskItIsNoneAtOnce() async throws {
-    let mock = MockLifecycleSubject()
-    let asker = Asker(mock)
-    try await mock.send(.sigterm)
-    #expect(asker.answer == .some(nil))
-  }
 }

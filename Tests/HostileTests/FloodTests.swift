@@ -78,24 +78,13 @@ final class FloodTests: XCTestCase {
     daemon.send(SIGTERM)
     try daemon.expect("terminating")
     let before = manager.service.watchdogPings
-    age("alive")
+    age("\(folder)/alive")
     for _ in 0..<3 { _ = try manager.next(containing: "WATCHDOG", timeout: .seconds(20)) }
     XCTAssertGreaterThan(manager.service.watchdogPings, before)
-    try eventually("the liveness file is touched") { !isOld("alive") }
+    try eventually("the liveness file is touched") { !isOld("\(folder)/alive") }
     close(clinux_open_at(AT_FDCWD, "\(folder)/gate", O_RDONLY | O_CREAT, 0o600))
     XCTAssertEqual(try daemon.wait(), .status(0))
     XCTAssertEqual(manager.violations, [])
-  }
-
-  private func age(_ name: String) {
-    var times = [timespec](repeating: timespec(), count: 2)
-    for index in times.indices { times[index].tv_sec = time(nil) - 86_400 }
-    utimensat(AT_FDCWD, "\(folder)/\(name)", &times, 0)
-  }
-
-  private func isOld(_ name: String) -> Bool {
-    var status = stat()
-    return stat("\(folder)/\(name)", &status) == 0 && status.st_mtim.tv_sec < time(nil) - 3600
   }
 
   /// What a daemon does at its end to be restarted: bytes in a file of memory, and a barrier, which needs a pipe.

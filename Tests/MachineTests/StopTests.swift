@@ -53,21 +53,6 @@ import Testing
   // On machines of their own: when anybody has systemd read its files anew, it forgets that it was asked for
   // more time, and what is past the unit's own limit by then is killed at once.
 
-  /// Which systemd grants: the process ends by itself, later than the unit says.
-  @Test(arguments: Release.selected)
-  func aHookGetsMoreTime(_ release: Release) async throws {
-    try await release.test(on: .own()) { machine in
-      let probe = try await machine.lifecycle(
-        "--extend=terminate:8 --slow=terminate:6", "TimeoutStopSec=4")
-      try await probe.start()
-      try await probe.stopsWell()
-      let times = try await machine.journal("_SYSTEMD_UNIT=\(probe.name)")
-        .filter { $0.message.hasPrefix("terminate") && $0["LIFECYCLE_EVENT"] == nil }
-        .compactMap { Int($0["__MONOTONIC_TIMESTAMP"] ?? "") }
-      #expect(times.count == 2 && times[1] - times[0] > 5_000_000)
-    }
-  }
-
   @Test(arguments: Release.selected)
   func aLaunchGetsMoreTime(_ release: Release) async throws {
     try await release.test(on: .own()) { machine in

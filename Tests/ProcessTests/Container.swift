@@ -49,12 +49,7 @@ final class Container {
 
   /// The daemon's number where it lives.
   var innerPID: Int? {
-    field("NSpid").flatMap { $0.split(separator: "\t").last }.flatMap { Int($0) }
-  }
-
-  func field(_ name: String) -> Substring? {
-    Self.lines(of: "/proc/\(pid)/status").first { $0.hasPrefix("\(name):\t") }?
-      .dropFirst(name.count + 2)
+    processStatus("NSpid", of: pid).flatMap { $0.split(separator: "\t").last }.flatMap { Int($0) }
   }
 
   /// Starts a process in the namespace whose parent ends before it, and returns its number as seen from here.
@@ -78,7 +73,7 @@ final class Container {
   var children: [pid_t] { Self.children(of: pid) }
 
   static func isZombie(_ pid: pid_t) -> Bool {
-    lines(of: "/proc/\(pid)/status").contains { $0.hasPrefix("State:\tZ") }
+    processStatus("State", of: pid)?.hasPrefix("Z") == true
   }
 
   private static func children(of pid: pid_t) -> [pid_t] {

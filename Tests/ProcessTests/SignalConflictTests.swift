@@ -155,9 +155,8 @@ final class SignalConflictTests: XCTestCase {
     let daemon = try daemon(SIGINT, ["ignored-first"])
     try daemon.expect("did ignored-first")
     try eventually {
-      let status = try String(contentsOfFile: "/proc/\(daemon.pid)/status", encoding: .utf8)
-      let caught = status.split(separator: "\n").first { $0.hasPrefix("SigCgt:") }
-      let mask = caught.flatMap { UInt64($0.dropFirst(8), radix: 16) } ?? 0
+      let caught = processStatus("SigCgt", of: daemon.pid)
+      let mask = caught.flatMap { UInt64($0, radix: 16) } ?? 0
       return mask >> UInt64(SIGINT - 1) & 1 == 1
     }
     daemon.send(SIGINT)

@@ -213,7 +213,6 @@ final class TerminationTests: XCTestCase {
   func testABodyThatThrowsWhenItIsCancelled() throws {
     for (kind, entry) in [
       ("late-throw", "body"), ("foreground", "work, DidEnterBackground"),
-      ("draining", "work, DidEnterBackground"), ("restarting", "work, DidEnterBackground"),
     ] {
       let daemon = try ChildProcess(built("ProbeDaemon"), ["body", kind])
       try daemon.expect(kind == "late-throw" ? "body" : "round")
@@ -241,19 +240,6 @@ final class TerminationTests: XCTestCase {
     try ends(daemon, .status(124))
     XCTAssertTrue(daemon.output.contains { $0.hasPrefix("entry body: abandoned") })
     XCTAssertTrue(daemon.output.contains { $0.hasPrefix("save") })
-  }
-
-  func testAForegroundThatIsPausedResumedAndEnded() throws {
-    let daemon = try ChildProcess(built("ProbeDaemon"), ["log", "body"])
-    try daemon.expect("round begins")
-    daemon.send(SIGUSR1)
-    try daemon.expect("round ends")
-    try daemon.expect("save")
-    daemon.send(SIGUSR2)
-    try daemon.expect("round begins")
-    daemon.send(SIGTERM)
-    try daemon.expect("round ends")
-    try ends(daemon, .status(0))
   }
 
   func testCancellingTheCallerTerminates() throws {

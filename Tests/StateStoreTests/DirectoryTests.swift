@@ -213,14 +213,6 @@ import Testing
     #expect(opening() == nil, "a group is what its members make of it")
   }
 
-  // MARK: The lock
-
-  @Test func aSecondStoreIsRefused() throws {
-    let first = try store()
-    #expect(opening() == .inUse(directory.path))
-    withExtendedLifetime(first) {}
-  }
-
   // MARK: Disks
 
   /// A full disk, a quota and a disk that is read-only, as far as a mount namespace of root's gives them.

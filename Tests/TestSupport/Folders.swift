@@ -25,6 +25,18 @@ package func built(_ name: String) -> String { Package.products + "/" + name }
 /// Whether there is anything at the path, as `test -e` says.
 package func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
+/// Dates a file back, by a day if nothing else is said.
+package func age(_ path: String, seconds: Int = 86_400) {
+  let times = Array(repeating: timespec(tv_sec: time(nil) - seconds, tv_nsec: 0), count: 2)
+  utimensat(AT_FDCWD, path, times, 0)
+}
+
+/// Whether a file was not touched since it was dated back.
+package func isOld(_ path: String) -> Bool {
+  var status = stat()
+  return stat(path, &status) == 0 && status.st_mtim.tv_sec < time(nil) - 3600
+}
+
 /// A folder of a test's own, which goes with it.
 package final class Folder: Sendable {
   package let path: String

@@ -93,20 +93,14 @@ extension Service {
       .filter { $0["LIFECYCLE_DURATION_USEC"] != nil }  // not problems, nor what was overtaken
   }
 
-  /// Waits for the n-th transition of a kind.
+  /// Waits for the first transition of a kind.
   @discardableResult
   func waitForTransition(
-    _ event: String, _ number: Int = 1, at location: SourceLocation = #_sourceLocation
+    _ event: String, at location: SourceLocation = #_sourceLocation
   ) async throws -> JournalEntry {
-    let seen = Mutex(0)
-    return try await test.waitForJournal(
+    try await test.waitForJournal(
       "_SYSTEMD_UNIT=\(name)", "LIFECYCLE_EVENT=\(event)", at: location
-    ) { entry in
-      seen.withLock { seen in
-        if entry["LIFECYCLE_DURATION_USEC"] != nil { seen += 1 }
-        return seen >= number
-      }
-    }
+    ) { $0["LIFECYCLE_DURATION_USEC"] != nil }
   }
 
   /// What its last termination has said of itself.

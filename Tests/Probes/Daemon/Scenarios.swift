@@ -8,16 +8,6 @@ import Glibc
 let log: @Sendable ([String]) async throws -> Void = { arguments in
   let lifecycle = loggedSubject(
     LifecycleConfiguration(logging: arguments.contains("all") ? .all : .timelines))
-  if arguments.contains("body") {
-    finish(
-      try await lifecycle.run {
-        try await lifecycle.foreground {
-          say("round begins")
-          defer { say("round ends") }
-          try await lifecycle.clock.sleep(for: .seconds(1000))
-        }
-      })
-  }
   try await lifecycle.runToTheEnd()
 }
 
@@ -166,14 +156,6 @@ let body: @Sendable ([String]) async throws -> Void = { arguments in
         try? await lifecycle.clock.sleep(for: .seconds(1000))
         throw BodyError()
       case "foreground": try await lifecycle.foreground(name: "work", round)
-      case "draining":
-        try await lifecycle.foreground(name: "work", draining: .seconds(20)) {
-          _ = try await $0.untilEnding(round)
-          throw BodyError()
-        }
-      case "restarting":
-        try await lifecycle.foreground(
-          name: "work", restarting: .backoff(maximumFailures: 0), round)
       case "ignores": while true { try? await Task.sleep(for: .milliseconds(10)) }
       default: try await lifecycle.clock.sleep(for: .seconds(1000))
       }

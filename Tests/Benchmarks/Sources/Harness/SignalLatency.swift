@@ -17,7 +17,6 @@ enum SignalLatency: Row {
       Contestant(
         name: "DispatchSource, @MainActor", program: bench.swift("DispatchSignal", "main")),
       Contestant(name: "ours: async main, actor", program: bench.swift("Ours", "actor")),
-      Contestant(name: "ours: async main, class", program: bench.swift("Ours", "class")),
       Contestant(name: "ours: runAndExit, @MainActor", program: bench.swift("OursSync", "main")),
       Contestant(name: "ours: runAndExit, actor", program: bench.swift("OursSync", "actor")),
     ]

@@ -13,8 +13,7 @@ package struct Child {
   private let patience: Int32
 
   package init(
-    _ program: Program, adding arguments: [String] = [], environment: [String: String] = [:],
-    patience: Int32 = 10_000
+    _ program: Program, adding arguments: [String] = [], patience: Int32 = 10_000
   ) throws {
     self.patience = patience
     path = ([program.path] + program.arguments + arguments).joined(separator: " ")
@@ -28,13 +27,12 @@ package struct Child {
     let argv: [UnsafeMutablePointer<CChar>?] =
       ([program.path] + program.arguments + arguments).map { strdup($0) } + [nil]
     // Nothing of the harness's own environment: a service's would wake what is asleep elsewhere.
-    let environment = environment.merging(program.environment) { own, _ in own }
     let names: [String] = ["PATH", "HOME", "LD_LIBRARY_PATH"]
     let kept: [String] = names.compactMap { name in
       getenv(name).map { "\(name)=" + String(cString: $0) }
     }
     let envp: [UnsafeMutablePointer<CChar>?] =
-      (kept + environment.map { "\($0)=\($1)" }).map { strdup($0) } + [nil]
+      (kept + program.environment.map { "\($0)=\($1)" }).map { strdup($0) } + [nil]
     defer { for string in argv + envp { free(string) } }
     var pid = pid_t()
     spawned = bench_now()

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import CBench
 import Foundation
 
 /// Programs of the system, found in PATH, whose output is of interest only when they fail.
 package enum Tool {
-  /// In seconds.
-  @discardableResult package static func run(_ arguments: String...) throws -> Double {
+  package static func run(_ arguments: String...) throws {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
     process.arguments = arguments
@@ -16,14 +14,11 @@ package enum Tool {
     process.standardOutput = output
     process.standardError = output
     defer { try? FileManager.default.removeItem(at: log) }
-    let began = bench_now()
     try process.run()
     process.waitUntilExit()
-    let seconds = Double(bench_now() - began) / 1e9
     guard process.terminationStatus == 0 else {
       let text = (try? String(contentsOf: log, encoding: .utf8)) ?? ""
       throw HarnessError("\(arguments.joined(separator: " ")) failed:\n\(text)")
     }
-    return seconds
   }
 }

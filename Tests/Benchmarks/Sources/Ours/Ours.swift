@@ -27,7 +27,6 @@ import Stamping
   ) -> [any LifecycleObserver] {
     switch arguments.first {
     case "actor", "blocked": [StampingActor()]
-    case "class": [StampingClass()]
     case "write" where arguments.count > 1:
       (1...3).map { Writer(directory: arguments[1], number: $0) }
     case "sleep-async": (0..<100).map { _ in Sleeper(clock: clock) }

@@ -13,14 +13,6 @@ public actor StampingActor: BackgroundObserver, ForegroundObserver {
   }
 }
 
-public final class StampingClass: BackgroundObserver, ForegroundObserver {
-  public init() {}
-  public func didEnterBackground(_ notification: DidEnterBackground) async { bench_stamp() }
-  public func willEnterForeground(_ notification: WillEnterForeground) async {
-    if notification.cause.signal != nil { bench_stamp() }
-  }
-}
-
 @MainActor public final class StampingOnMain: BackgroundObserver, ForegroundObserver {
   public init() {}
   public func didEnterBackground(_ notification: DidEnterBackground) async { bench_stamp() }
