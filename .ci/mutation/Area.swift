@@ -36,7 +36,7 @@ struct Area {
         Stage(filter: "FaultTests", environment: ["LONG_TESTS": "1"]),
         // Of the last only what a disk in memory cannot show.
         Stage(
-          filter: "DirectoryTests|CodableStateStoreTests|KillTests",
+          filter: "DirectoryTests|TakenDescriptorTests|CodableStateStoreTests|KillTests",
           environment: ["STATE_KILLS": "20"], isTimed: true),
       ]),
     Area(name: "registry", folder: "Sources/DaemonLifecycle/Registry", stages: model),

@@ -13,6 +13,8 @@ import DaemonSystemd
 struct StateFiles {
   private(set) var directory: StateDirectory
   let name: String
+  /// The version of the program's format, in which it saves.
+  let version: UInt32
   let limit: Int
   private var isClosed = false
   /// The lock; `nil` on a file system that was read-only when it was requested, and after the lock was lost.
@@ -23,17 +25,21 @@ struct StateFiles {
   private var lastGeneration: UInt64 = 0
   /// The slot where the newest state is, or may be: a file that can't be read, or is too new, may be the newest.
   private var newestSlot: Int?
-  /// The file that the last save put in place, or the last load read.
-  private var inPlace: FileIdentity?
+  /// The file that the last save put in place, or the last load read, and its header. `nil` where the same bytes are worth
+  /// a save: they have an earlier version, the file beside them is broken, or a save has failed since.
+  private var inPlace: (file: FileIdentity, header: [UInt8])?
   /// The file that the next save writes, empty; `nil` where it could not be made.
   ///
   /// It is open in advance, so that a process without a descriptor can save. A descriptor that is closed to make room is
   /// no reserve: a thread that accepts connections takes the number before openat(2) can.
   private var prepared: StateHandle?
 
-  init(_ name: String, in directory: StateDirectory, limit: Int) throws(StateError) {
+  init(
+    _ name: String, in directory: StateDirectory, version: UInt32, limit: Int
+  ) throws(StateError) {
     self.name = name
     self.directory = directory
+    self.version = version
     self.limit = limit
     do throws(StateError) { _ = try takeLock() } catch {
       // No other process can write here either. Loading is possible, and a save takes the lock first.
@@ -108,6 +114,7 @@ struct StateFiles {
   /// Loads the newest intact state and makes it durable; returns `nil` when there are no files.
   mutating func load() throws(StateError) -> Found? {
     durableSlot = nil
+    inPlace = nil
     defer { prepareFile() }
     var newest: (slot: Int, record: StateRecord)?
     var broken: [String] = []
@@ -129,7 +136,8 @@ struct StateFiles {
       if broken.isEmpty { return nil }
       throw .allBroken(broken)
     }
-    try makeDurable(newest.slot)
+    let isCurrent = broken.isEmpty && newest.record.version == version
+    try makeDurable(newest.slot, isCurrent ? newest.record.header : nil)
     lastGeneration = newest.record.generation
     return Found(slot: newest.slot, record: newest.record, broken: broken)
   }
@@ -177,11 +185,11 @@ struct StateFiles {
 
   /// Syncs a file that was loaded. A process that was killed before it synced may have left it only in memory, and what
   /// was loaded once must survive a power cut.
-  private mutating func makeDurable(_ slot: Int) throws(StateError) {
+  private mutating func makeDurable(_ slot: Int, _ header: [UInt8]?) throws(StateError) {
     let name = slotName(slot)
     do throws(SystemCallError) {
       let file = try folder.open(name, .read)
-      inPlace = file.opened.identity
+      inPlace = header.map { (file.opened.identity, $0) }
       try file.sync()
       try folder.syncNames()
     } catch {
@@ -195,28 +203,39 @@ struct StateFiles {
 
   // MARK: Save
 
-  /// Whether the file that was loaded or saved last is still the one under its name.
-  var isInPlace: Bool {
-    guard let durableSlot, let inPlace else { return false }
-    return (try? folder.status(of: slotName(durableSlot)))?.identity == inPlace
+  /// Whether these bytes are on disk, in the file that was loaded or saved last. One that can't be read is not.
+  func areSaved(_ bytes: [UInt8]) -> Bool {
+    guard let durableSlot, let inPlace,
+      let file = try? folder.open(slotName(durableSlot), .read),
+      file.opened.identity == inPlace.file,
+      file.opened.size == StateRecord.headerSize + bytes.count,
+      (try? file.read(StateRecord.headerSize)) == inPlace.header
+    else { return false }
+    // In pieces, so that a large state is not in memory twice.
+    return stride(from: 0, to: bytes.count, by: 65536).allSatisfy { start in
+      let piece = Array(bytes[start..<min(start + 65536, bytes.count)])
+      return (try? file.read(piece.count)) == piece
+    }
   }
 
   /// Saves, and returns when the state is on disk. The caller has the lock and has loaded.
-  mutating func save(_ bytes: [UInt8], version: UInt32) throws(StateError) {
+  mutating func save(_ bytes: [UInt8]) throws(StateError) {
     let purpose = "save the state in \(directory.path)"
     guard bytes.count <= limit else {
       throw .tooLong(directory.path, count: UInt64(bytes.count), limit: limit)
     }
+    inPlace = nil
     lastGeneration &+= 1
     let record = StateRecord(version: version, generation: lastGeneration, bytes: bytes)
     let slot = durableSlot == 0 ? 1 : 0
     do throws(SystemCallError) {
-      let identity = try write(record)
+      let header = record.header
+      let file = try write(header, bytes)
       try folder.rename(temporaryName, to: slotName(slot))
       // At once: the descriptor of the file that was written is free now, but under load not for long.
       prepareFile()
       try folder.syncNames()
-      inPlace = identity
+      inPlace = (file, header)
     } catch {
       // What was written takes room.
       try? folder.remove(temporaryName)
@@ -232,11 +251,13 @@ struct StateFiles {
   }
 
   /// Writes and syncs the file that was prepared, or a new one.
-  private mutating func write(_ record: StateRecord) throws(SystemCallError) -> FileIdentity {
+  private mutating func write(
+    _ header: [UInt8], _ bytes: [UInt8]
+  ) throws(SystemCallError) -> FileIdentity {
     let file: StateHandle
     if let ready = prepared.take(), isNamed(ready) { file = ready } else { file = try newFile() }
-    try file.write(record.header)
-    try file.write(record.bytes)
+    try file.write(header)
+    try file.write(bytes)
     // Called once: after an error the kernel may mark pages as clean that were never written, so the next save uses a
     // new file.
     try file.sync()

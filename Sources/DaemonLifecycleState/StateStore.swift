@@ -34,7 +34,6 @@ public final class StateStore: Sendable {
   /// The path of the directory that the state is in.
   public let directory: String
   private let name: String
-  private let version: UInt32
   private let state: Mutex<State>
 
   private struct State {
@@ -42,9 +41,6 @@ public final class StateStore: Sendable {
     /// Whether the state on disk was read without an error, or was written by this store, so that a save destroys
     /// nothing unread.
     var isChecked = false
-    /// The fingerprint of what the last load or save left on disk; `nil` when that is not certain. It counts only while
-    /// `isChecked`.
-    var saved: Int?
 
     /// Verifies the directory and the lock before a call.
     mutating func prepare() throws(StateError) {
@@ -99,10 +95,10 @@ public final class StateStore: Sendable {
   ) throws(StateError) {
     try StateStore.check(name)
     self.name = name
-    self.version = version
     let opened = try StateDirectory(directory, files)
     self.directory = opened.path
-    state = Mutex(State(files: try StateFiles(name, in: opened, limit: max(0, limit))))
+    state = Mutex(
+      State(files: try StateFiles(name, in: opened, version: version, limit: max(0, limit))))
   }
 
   private static func check(_ name: String) throws(StateError) {
@@ -136,11 +132,11 @@ public final class StateStore: Sendable {
     }
     state.isChecked = false
     let found = try state.files.load()
-    if let found, found.record.version > version {
-      throw .newerVersion(path(of: found), found: found.record.version, known: version)
+    if let found, found.record.version > state.files.version {
+      throw .newerVersion(
+        path(of: found), found: found.record.version, known: state.files.version)
     }
     state.isChecked = true
-    state.saved = found.flatMap(fingerprintIfCurrent)
     return found.map {
       StoredState(
         bytes: $0.record.bytes, version: $0.record.version, generation: $0.record.generation,
@@ -149,12 +145,6 @@ public final class StateStore: Sendable {
   }
 
   private func path(of found: StateFiles.Found) -> String { "\(directory)/\(name).\(found.slot)" }
-
-  /// `nil` where the same bytes are worth a save: a file beside them is broken, or they have an earlier version.
-  private func fingerprintIfCurrent(_ found: StateFiles.Found) -> Int? {
-    guard found.broken.isEmpty, found.record.version == version else { return nil }
-    return StateStore.fingerprint(found.record.bytes)
-  }
 
   // MARK: Save
 
@@ -172,7 +162,7 @@ public final class StateStore: Sendable {
 
   /// Saves bytes unless they are on disk already.
   ///
-  /// The bytes are compared with what this store last saved or loaded, by a 64-bit hash with a key of the process.
+  /// They are compared with the file that this store last saved or loaded.
   ///
   /// - Parameter bytes: The new state.
   /// - Returns: Whether it saved.
@@ -183,16 +173,11 @@ public final class StateStore: Sendable {
   }
 
   private func save(_ bytes: [UInt8], unlessUnchanged: Bool) throws(StateError) -> Bool {
-    let fingerprint = StateStore.fingerprint(bytes)
-    return try state.withLock { state throws(StateError) in
+    try state.withLock { state throws(StateError) in
       try state.prepare()
       if !state.isChecked { try loadForSave(&state) }
-      if unlessUnchanged, state.saved == fingerprint, state.files.isInPlace {
-        return false
-      }
-      state.saved = nil
-      try state.files.save(bytes, version: version)
-      state.saved = fingerprint
+      if unlessUnchanged, state.files.areSaved(bytes) { return false }
+      try state.files.save(bytes)
       return true
     }
   }
@@ -236,13 +221,5 @@ public final class StateStore: Sendable {
       state.isChecked = false
       return try state.files.setAside()
     }
-  }
-
-  /// A keyed hash, so that input of others can't be made to collide.
-  private static func fingerprint(_ bytes: [UInt8]) -> Int {
-    var hasher = Hasher()
-    hasher.combine(bytes.count)
-    bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
-    return hasher.finalize()
   }
 }

@@ -63,6 +63,22 @@ import Testing
     #expect(directory.size(of: ".state.new") == 0)
   }
 
+  @Test func whatTheKernelAnswersIsPassedOn() throws {
+    let files = LinuxFileSystem.shared
+    let closed = SystemCallError(number: EBADF)
+    #expect(throws: closed) { try files.sync(-1) }
+    #expect(throws: closed) { try files.read(-1, 1) }
+    #expect(throws: closed) { try files.write(-1, [1]) }
+    try write([], "empty")
+    let folder = try files.open(directory.path, in: AT_FDCWD, .directory)
+    let empty = try files.open("empty", in: folder, .read)
+    defer { for file in [folder, empty] { close(file) } }
+    #expect(try files.read(empty, 1) == [])
+    let null = try files.open("/dev/null", in: AT_FDCWD, .lock)
+    defer { close(null) }
+    #expect(try files.write(null, []) == 0)
+  }
+
   // MARK: The directory
 
   @Test func aDirectoryThatIsNotThere() throws {

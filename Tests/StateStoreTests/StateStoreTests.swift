@@ -197,6 +197,9 @@ import Testing
     // Gone from the disk, it is saved again.
     memory.contents["state.1"] = nil
     #expect(try first.saveIfChanged(two))
+    // Damaged, too.
+    memory.contents["state.0"]?[40] ^= 1
+    #expect(try first.saveIfChanged(two))
     // After a failure nobody knows.
     memory.failure = EIO
     #expect(error { () throws(StateError) in try first.saveIfChanged(one) } != nil)
@@ -205,6 +208,22 @@ import Testing
     // What the last process has saved is on disk too.
     first.close()
     #expect(try !store().saveIfChanged(two))
+  }
+
+  @Test(arguments: [0, 1, 65535, 65536, 65537, 200_000])
+  func eachByteCounts(size: Int) throws {
+    let store = try store()
+    var bytes = [UInt8](repeating: 1, count: size)
+    #expect(try store.saveIfChanged(bytes))
+    for index in [0, 65535, 65536, size - 1] where bytes.indices.contains(index) {
+      bytes[index] += 1
+      #expect(try store.saveIfChanged(bytes), "\(index)")
+      #expect(try !store.saveIfChanged(bytes))
+    }
+    for other in [bytes + [0], Array(bytes.dropLast())] where other != bytes {
+      #expect(try store.saveIfChanged(other))
+      #expect(try store.saveIfChanged(bytes))
+    }
   }
 
   // MARK: The environment

@@ -65,6 +65,14 @@ import Testing
     close(numbers[index])
   }
 
+  /// As a child has them between fork(2) and execve(2).
+  @Test func copiesDoNotKeepTheLock() throws {
+    let copies = numbers.map { dup($0) }
+    defer { for copy in copies { close(copy) } }
+    store.close()
+    #expect(try StateStore(directory: state).load()?.bytes == old)
+  }
+
   /// As after close_range(2).
   @Test func allAreOpenedAgain() throws {
     closeAll()
