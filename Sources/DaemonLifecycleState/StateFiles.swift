@@ -17,7 +17,7 @@ struct StateFiles {
   let version: UInt32
   let limit: Int
   private var isClosed = false
-  /// The lock; `nil` on a file system that was read-only when it was requested, and after the lock was lost.
+  /// The lock; `nil` on a file system that was read-only when it was requested.
   private(set) var lock: StateLock?
   /// The slot with the last state that is known to be on disk; `nil` when neither has one, or before a load.
   private(set) var durableSlot: Int?
@@ -65,10 +65,7 @@ struct StateFiles {
         if try lock.isStill(in: directory) { return false }
       } catch { throw .failed("check the lock of the state in \(directory.path)", error) }
     }
-    lock = nil
     lock = try StateLock("\(name).lock", in: directory)
-    // Of a save that was killed, and that of another process which had the lock meanwhile.
-    prepared = nil
     prepareFile()
     return true
   }
@@ -90,8 +87,8 @@ struct StateFiles {
     do throws(SystemCallError) { return try folder.open(temporaryName, .create) } catch {
       guard error.number == EEXIST else { throw error }
     }
-    // Of a save that was killed or has failed.
-    try? folder.remove(temporaryName)
+    // Of a save that was killed or has failed, perhaps of another process.
+    folder.remove(temporaryName)
     return try folder.open(temporaryName, .create)
   }
 
@@ -114,7 +111,6 @@ struct StateFiles {
   /// Loads the newest intact state and makes it durable; returns `nil` when there are no files.
   mutating func load() throws(StateError) -> Found? {
     durableSlot = nil
-    inPlace = nil
     defer { prepareFile() }
     var newest: (slot: Int, record: StateRecord)?
     var broken: [String] = []
@@ -237,9 +233,7 @@ struct StateFiles {
       try folder.syncNames()
       inPlace = (file, header)
     } catch {
-      // What was written takes room.
-      try? folder.remove(temporaryName)
-      prepared = nil
+      // In place of what was written, which takes room.
       prepareFile()
       switch error.number {
       case EISDIR, ENOTEMPTY: throw .notAFile(directory.path(of: slotName(slot)))
@@ -261,6 +255,8 @@ struct StateFiles {
     // Called once: after an error the kernel may mark pages as clean that were never written, so the next save uses a
     // new file.
     try file.sync()
+    // Otherwise what other code has in its place may have got the bytes.
+    guard file.isOwn else { throw SystemCallError(number: EBADF) }
     return file.opened.identity
   }
 

@@ -82,12 +82,8 @@ final class StateHandle: Sendable {
     try retrying(files.rename(name, to: newName, in: number))
   }
 
-  /// Removes a file; it is no error if it does not exist.
-  func remove(_ name: String) throws(SystemCallError) {
-    do throws(SystemCallError) { try retrying(files.remove(name, in: number)) } catch {
-      if error.number != ENOENT { throw error }
-    }
-  }
+  /// Removes a file, if it can.
+  func remove(_ name: String) { try? retrying(files.remove(name, in: number)) }
 
   /// Makes the names durable. EINVAL is ignored: the file system does not support the call.
   func syncNames() throws(SystemCallError) {

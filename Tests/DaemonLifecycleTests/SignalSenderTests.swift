@@ -48,7 +48,7 @@ import Testing
       let notes = Mutex(Notes())
       let source = SignalSource(
         map: [signals[0]: .reload, signals[1]: .reload],
-        take: { input in
+        report: { input in
           guard case .fact(.statusNote(_, let note?)) = input else { return }
           let isFirst = notes.withLock { notes in
             defer { notes.isHeld = true }

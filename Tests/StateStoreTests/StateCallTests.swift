@@ -252,13 +252,24 @@ import Testing
     #expect(files.openCount == 1)
   }
 
+  @Test func whatCannotBeExaminedIsClosed() throws {
+    let files = WatchedFileSystem(disk)
+    files.fail("fstat NEW", EIO)
+    let store = try open(files)
+    #expect(files.openCount == 2)
+    // A number that was opened is still the store's while nothing else is known of it.
+    files.fail("fstat s.lock", EIO, times: 2)
+    store.close()
+    #expect(files.openCount == 1)
+  }
+
   // MARK: Saving
 
   @Test func whatAFailedSaveCouldNotRemoveTheNextOneDoes() throws {
     let files = WatchedFileSystem(disk)
     let store = try open(files)
     files.fail("sync NEW", ENOSPC)
-    files.fail("remove NEW", EIO, times: 2)
+    files.fail("remove NEW", EIO)
     #expect(saving(store) == .noSpace("save the state in /state", errno: ENOSPC))
     #expect(FaultProof.hasLeftover(disk.visible))
     try store.save(two)

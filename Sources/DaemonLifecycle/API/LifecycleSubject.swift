@@ -93,7 +93,7 @@ public final class LifecycleSubject: LifecycleObservable {
     let take: @Sendable (SourceInput) -> Void = { [weak core] in core?.take($0) }
     let signals = SignalSource(
       map: configuration.signals, isSupervised: lease != nil, waker: core.executor.poll.waker,
-      enqueue: { [weak core] in core?.executor.enqueue(.work($0)) }, take: take)
+      enqueue: { [weak core] in core?.executor.enqueue(.work($0)) }, report: take)
     do { try core.listen(to: signals) } catch {
       core.markStopped()
       throw error

@@ -166,7 +166,7 @@ extension SignalSource {
     }
     guard let settled else { return }
     if settled.replaced !== kept { settled.replaced?.cancel() }
-    if settled.warns, let owner { take(.fact(.warning(owner.note + owner.consequence))) }
+    if settled.warns, let owner { report(.fact(.warning(owner.note + owner.consequence))) }
     sendNote()
   }
 
@@ -175,7 +175,7 @@ extension SignalSource {
     var note: String?
     repeat {
       note = opened.withLock { $0.conflictNote }
-      take(.fact(.statusNote(.signals, note)))
+      report(.fact(.statusNote(.signals, note)))
     } while note != opened.withLock { $0.conflictNote }
   }
 }

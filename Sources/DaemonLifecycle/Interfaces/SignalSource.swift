@@ -44,18 +44,18 @@ final class SignalSource: LifecycleSource, LifecycleSink {
   let lastCheck = Atomic<Int64>(0)
   /// Performs a check on a thread that may block.
   let enqueue: @Sendable (@escaping @Sendable () -> Void) -> Void
-  /// Takes what a check has found.
-  let take: @Sendable (SourceInput) -> Void
+  /// Receives what a check has found.
+  let report: @Sendable (SourceInput) -> Void
 
   init(
     map: SignalMap, isSupervised: Bool = false, waker: Waker = Waker(),
     enqueue: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { _ in },
-    take: @escaping @Sendable (SourceInput) -> Void = { _ in }
+    report: @escaping @Sendable (SourceInput) -> Void = { _ in }
   ) {
     self.map = map
     self.isSupervised = isSupervised
     self.waker = waker
-    (self.enqueue, self.take) = (enqueue, take)
+    (self.enqueue, self.report) = (enqueue, report)
   }
 
   deinit { close() }
