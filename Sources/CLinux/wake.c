@@ -92,7 +92,7 @@ bool clinux_waker_drain(clinux_waker *waker) {
 bool clinux_waker_is_ringing(clinux_waker *waker) { return atomic_load(&waker->is_ringing); }
 bool clinux_waker_take_ring(clinux_waker *waker) { return atomic_exchange(&waker->is_ringing, false); }
 
-// The timer needs no memory, as a byte in a socket does.
+// The timer needs no memory, as a byte in a socket does, and has a number of its own.
 static bool ring(clinux_waker *waker) {
   int timer = atomic_load(&waker->timer);
   struct epoll_event none = {0};
@@ -105,6 +105,8 @@ static bool ring(clinux_waker *waker) {
 bool clinux_waker_wake(clinux_waker *waker) {
   int number = atomic_load(&waker->write_end.number);
   if (!is_ours(waker, &waker->write_end, number)) return false;
+  // poll(2) waits for the file, and when a byte has woken it, looks at what has the number by then.
+  if (!is_ours(waker, &waker->read_end, atomic_load(&waker->read_end.number))) return ring(waker);
   char byte = 0;
   // EAGAIN: it is full, so it wakes anyway.
   if (send(number, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 || errno == EAGAIN || errno == EINTR) return true;

@@ -72,8 +72,8 @@ bool clinux_waker_drain(clinux_waker *waker);
 /// Async-signal-safe. False where its descriptor is gone. It never writes to a file that has the number now,
 /// except that a socket which gets the number in the instant between two of its calls receives a byte, and a timer is set.
 bool clinux_waker_wake(clinux_waker *waker);
-/// Lends it a timer, which it sets where there is no memory for a byte, and an epoll set that has the timer, until it is
-/// closed; -1 for none.
+/// Lends it a timer, which it sets where a byte would not wake, and an epoll set that has the timer, until it is closed; -1
+/// for none.
 void clinux_waker_lend(clinux_waker *waker, int timer, int files);
 /// Whether it has set the timer; the second takes that back.
 bool clinux_waker_is_ringing(clinux_waker *waker);

@@ -240,16 +240,14 @@ final class EventPoll: Sendable {
   }
 
   private func take(_ wakerEvents: Int16, _ timerEvents: Int16, _ ready: Ready) {
-    if wakerEvents != 0 {
+    ready.timerExpired = timerEvents == Int16(POLLIN)
+    if wakerEvents != 0 || ready.timerExpired && waker.takeRing() {
       ready.descriptors.append(PolledDescriptor(number: waker.descriptor))
-      if wakerEvents != Int16(POLLIN) || !waker.drain() {
+      if wakerEvents & ~Int16(POLLIN) != 0 || !waker.drain() {
         state.withLock { lose("its waker", &$0) }
       }
     }
-    if timerEvents == Int16(POLLIN) {
-      ready.timerExpired = true
-      if waker.takeRing() { ready.descriptors.append(PolledDescriptor(number: waker.descriptor)) }
-    } else if timerEvents != 0 {
+    if !ready.timerExpired, timerEvents != 0 {
       state.withLock { lose("its timer", &$0) }
     }
   }
