@@ -82,6 +82,24 @@ final class EscalationTests: XCTestCase {
     try finishes(daemon)
   }
 
+  /// The kernel tells the shell, and that is all that the daemon hears of it.
+  func testATerminalWhoseShellRelaysThatItWasClosedIsAStop() throws {
+    var terminal: Terminal? = try Terminal()
+    let shell = try wrapped("HUP", terminal: terminal?.path)
+    terminal = nil
+    try shell.expect("pausing: SIGHUP: the terminal was closed")
+    try finishes(shell)
+  }
+
+  /// An operator's, while the terminal is there.
+  func testAShellThatRelaysSIGHUPReloads() throws {
+    let terminal = try Terminal()
+    let shell = try wrapped("HUP", terminal: terminal.path)
+    shell.send(SIGHUP)
+    try shell.expect("reload")
+    shell.send(SIGKILL)
+  }
+
   func testAHeldKeyDoesNotCostTheSave() throws {
     let (daemon, terminal) = try onATerminal("long")
     terminal.press("\u{3}")

@@ -74,7 +74,7 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     if case .signal(.sigint, from: .kernel, _) = origin { true } else { false }
   }
 
-  /// Whether the terminal was closed, for which its driver in the kernel sends SIGHUP.
+  /// Whether the terminal was closed, for which its driver in the kernel sends SIGHUP, perhaps by way of a shell.
   var isHangUp: Bool {
     if case .signal(.sighup, from: .kernel, _) = origin { true } else { false }
   }

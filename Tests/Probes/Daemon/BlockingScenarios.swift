@@ -169,7 +169,8 @@ let escalation: @Sendable ([String]) async throws -> Void = { arguments in
     try await lifecycle.clock.sleep(for: .milliseconds(500))
     say("saved")
   }
-  try await lifecycle.start(saying: "started", pause, save)
+  let reload = lifecycle.observe(ShouldReload.self) { _ in say("reload") }
+  try await lifecycle.start(saying: "started", pause, save, reload)
 }
 
 /// A hook that never returns: `async`, suspended for ever, or `blocking`.
