@@ -8,8 +8,8 @@ import CLinux
 ///
 /// Programs sometimes close descriptors by mistake: with closefrom(3) in a library, or with a second close(2). A
 /// datagram must then not be written to the file that reuses the number, such as a client's connection. So each use
-/// first checks that the number still refers to this socket. A race remains between the check and the use, which only
-/// such a mistake can lose.
+/// first checks that the number still refers to this socket, and without it makes one for the datagram. A race remains
+/// between the check and the use, which only such a mistake can lose.
 final class DatagramSocket: Sendable {
   let number: Int32
   private let identity: FileIdentity
@@ -18,8 +18,7 @@ final class DatagramSocket: Sendable {
   private let isAbstract: Bool
 
   init(to name: String, isAbstract: Bool, purpose: String) throws(SystemdError) {
-    let socket = socket(
-      AF_UNIX, CLINUX_SOCK_DGRAM | CLINUX_SOCK_CLOEXEC | CLINUX_SOCK_NONBLOCK, 0)
+    let socket = Self.open()
     guard socket >= 0, let identity = FileIdentity(of: socket) else {
       throw .system(purpose, errno: clinux_errno())
     }
@@ -29,12 +28,24 @@ final class DatagramSocket: Sendable {
 
   deinit { if isOurs { close(number) } }
 
+  /// Returns -1, and sets `errno`, when there is no descriptor left.
+  private static func open() -> Int32 {
+    socket(AF_UNIX, CLINUX_SOCK_DGRAM | CLINUX_SOCK_CLOEXEC | CLINUX_SOCK_NONBLOCK, 0)
+  }
+
   /// Whether the number still refers to this socket. No two sockets of a machine have the same inode.
   private var isOurs: Bool { FileIdentity(of: number) == identity }
 
-  /// Returns 0 or an `errno` value: ENOTSOCK when other code has closed the socket.
+  /// Returns 0 or an `errno` value.
   func send(_ bytes: [UInt8], _ descriptors: [Int32] = []) -> Int32 {
-    guard isOurs else { return ENOTSOCK }
+    if isOurs { return send(bytes, descriptors, from: number) }
+    let other = Self.open()
+    guard other >= 0 else { return clinux_errno() }
+    defer { close(other) }
+    return send(bytes, descriptors, from: other)
+  }
+
+  private func send(_ bytes: [UInt8], _ descriptors: [Int32], from number: Int32) -> Int32 {
     let sent = clinux_send_descriptors(
       number, name, name.utf8.count, isAbstract, bytes, bytes.count, descriptors, descriptors.count)
     return sent < 0 ? clinux_errno() : sent == bytes.count ? 0 : EIO
