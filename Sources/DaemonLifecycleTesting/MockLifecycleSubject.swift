@@ -219,7 +219,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
   private static var cause: LifecycleCause { LifecycleCause(.other("a test")) }
 
   private static func cause(_ signal: UnixSignal, _ pid: Int32, _ uid: UInt32) -> LifecycleCause {
-    LifecycleCause(.signal(signal, pid: pid, uid: uid, coalesced: 1))
+    LifecycleCause(.signal(signal, pid: pid, uid: uid))
   }
 
   /// Sets the systemd job of the service, which `unitJob(within:)` returns from now on. It is `nil` at first.

@@ -9,7 +9,7 @@ import Testing
 /// The drain delay is part of the stop budget, and `run`'s body serves through it.
 @Suite("Drain: budget and body", .timeLimit(.minutes(5))) struct DrainBudgetTests {
   private static let sigterm = LifecycleEvent(
-    .terminate, cause: LifecycleCause(.signal(.sigterm, pid: 1, uid: 0, coalesced: 1)))
+    .terminate, cause: LifecycleCause(.signal(.sigterm, pid: 1, uid: 0)))
 
   private func serving(
     _ configuration: LifecycleConfiguration, _ observers: [Scripted] = []

@@ -8,7 +8,7 @@ import Testing
 @Suite struct ServiceStatusTests {
   private var status = ServiceStatus()
   private static let signal = LifecycleCause(
-    .signal(.sighup, pid: 1, uid: 0, coalesced: 1))
+    .signal(.sighup, pid: 1, uid: 0))
 
   private let time = MonotonicTime(nanoseconds: 42_999)
 
@@ -110,7 +110,7 @@ import Testing
   @Test mutating func stoppingIsFinal() {
     launch()
     _ = tell(.began(.reload, Self.signal, at: time))
-    let term = LifecycleCause(.signal(.sigterm, pid: 1, uid: 0, coalesced: 1))
+    let term = LifecycleCause(.signal(.sigterm, pid: 1, uid: 0))
     #expect(
       tell(.terminating(term)) == [.stopping, .status("stopping: SIGTERM from pid 1 uid 0")])
     #expect(tell(.ended(.reload, report(), .zero, snapshot(.foreground))) == [])
@@ -136,7 +136,7 @@ import Testing
 
   @Test mutating func backgroundNamesItsReasonsAndWho() {
     launch()
-    let cause = LifecycleCause(.signal(.sigusr1, pid: 7, uid: 3, coalesced: 1))
+    let cause = LifecycleCause(.signal(.sigusr1, pid: 7, uid: 3))
     #expect(
       tell(.ended(.background, report(cause), .zero, snapshot(.background, .operator)))
         == [.status("background, operator, since 12:00 (SIGUSR1 from pid 7 uid 3)")])

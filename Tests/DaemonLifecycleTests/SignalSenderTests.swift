@@ -89,7 +89,7 @@ import Testing
     #expect("\(queued)" == "SIGTERM queued, claims pid 1 uid 0 (2 times)")
     #expect(queued.signal == .sigterm)
     #expect("\(LifecycleCause.Sender.queued(claimedPID: nil, claimedUID: nil))" == "queued")
-    let byHand = LifecycleCause(.signal(.sigint, pid: 0, uid: 0, coalesced: 1))
+    let byHand = LifecycleCause(.signal(.sigint, pid: 0, uid: 0))
     #expect("\(byHand)" == "Ctrl-C")
   }
 }

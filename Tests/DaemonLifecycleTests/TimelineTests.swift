@@ -6,7 +6,7 @@ import Testing
 
 /// What a timeline looks like, as text: made of entries by hand.
 @Suite("Timeline") struct TimelineTests {
-  private static let sigterm = LifecycleCause(.signal(.sigterm, pid: 1, uid: 0, coalesced: 1))
+  private static let sigterm = LifecycleCause(.signal(.sigterm, pid: 1, uid: 0))
 
   private struct Poller {}
   private struct Database {}

@@ -23,7 +23,7 @@ import Testing
   }
 
   private func send(_ kind: LifecycleRequest, _ signal: UnixSignal) async throws {
-    let cause = LifecycleCause(.signal(signal, pid: 7, uid: 0, coalesced: 1))
+    let cause = LifecycleCause(.signal(signal, pid: 7, uid: 0))
     core.receive(LifecycleEvent(kind, cause: cause))
     try await core.untilIdle()
   }

@@ -99,7 +99,7 @@ import Testing
     var registry = launched(first)
     receive(.saveState, &registry)
     receive(.pressure, &registry)
-    let signal = LifecycleCause(.signal(.sigusr1, pid: 1, uid: 0, coalesced: 1))
+    let signal = LifecycleCause(.signal(.sigusr1, pid: 1, uid: 0))
     _ = registry.receive(LifecycleEvent(.saveState, cause: signal))
     let plans = deliver(&registry)
     #expect(plans.map(\.kind) == [.saveState, .pressure])
@@ -164,7 +164,7 @@ import Testing
     var registry = launched(first)
     let call = LifecycleEvent(.terminate)
     let signal = LifecycleEvent(
-      .terminate, cause: LifecycleCause(.signal(.sigterm, pid: 1, uid: 0, coalesced: 1)))
+      .terminate, cause: LifecycleCause(.signal(.sigterm, pid: 1, uid: 0)))
     let effects = [call, call, signal, call, signal, call, signal, signal]
       .map { registry.receive($0) }
     #expect(

@@ -235,7 +235,7 @@ struct MachineModel {
   }
 
   private mutating func signal() {
-    let cause = LifecycleCause(.signal(.sigterm, pid: 1, uid: 0, coalesced: 1))
+    let cause = LifecycleCause(.signal(.sigterm, pid: 1, uid: 0))
     give(.event(LifecycleEvent(.terminate, cause: cause)))
   }
 

@@ -180,7 +180,7 @@ struct MachineSimulation: ~Copyable {
     let isSignal = random.chance(60)
     if isSignal { signals += 1 }
     if askedToEnd == nil { askedToEnd = now }
-    let cause = LifecycleCause(isSignal ? .signal(.sigterm, pid: 1, uid: 0, coalesced: 1) : .api)
+    let cause = LifecycleCause(isSignal ? .signal(.sigterm, pid: 1, uid: 0) : .api)
     give(.event(LifecycleEvent(.terminate, cause: cause)))
   }
 

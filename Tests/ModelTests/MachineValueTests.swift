@@ -50,7 +50,7 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     var call = call(.driven)
     call.cancel(at: at(10))
     #expect(call.next == at(12) && call.isCancelled && !call.isAbandoned)
-    call.abandon()
+    call.limit = .abandoned
     #expect(!call.move(to: .begun) && call.next == .distantFuture && call.isCancelled)
   }
 

@@ -3,12 +3,8 @@ import DaemonSystemd
 
 // The interfaces of a subject, with what is wrong in its configuration and environment.
 extension LifecycleWiring {
-  /// Connects the interfaces of a configuration; what must be there before it is needed is opened.
-  ///
-  /// - Parameters:
-  ///   - isSupervised: False if the process has no service manager, or another subject communicates with it.
-  ///   - platform: What runs the daemon, if that determines the stop timeout.
-  ///   - log: Receives what others warn of, and all facts.
+  /// Connects the interfaces of a configuration; what must be there before it is needed is opened. The log receives what
+  /// others warn of, and all facts.
   init(
     _ configuration: LifecycleConfiguration, isSupervised: Bool, platform: HostingPlatform? = nil,
     log: LifecycleLog,

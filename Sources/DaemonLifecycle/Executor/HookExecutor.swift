@@ -114,13 +114,7 @@ final class HookExecutor: TaskExecutor {
   let bell = Semaphore()
   private let startThread: @Sendable (StaticString, @escaping @Sendable () -> Void) -> Bool
 
-  /// Makes an executor without threads.
-  ///
-  /// - Parameters:
-  ///   - endsWhenIdle: Whether idle threads end; `listen` is never called then.
-  ///   - pool: The executor of work in the foreground. Default: Swift's pool.
-  ///   - startThread: Starts a thread; tests replace it to limit the number of threads. It returns false when no thread
-  ///     is available.
+  /// - Parameter startThread: Starts a thread, and returns false when there is none; tests replace it.
   init(
     endsWhenIdle: Bool = false, pool: (any TaskExecutor)? = nil,
     startThread: @escaping @Sendable (StaticString, @escaping @Sendable () -> Void) -> Bool = {
@@ -207,8 +201,6 @@ final class HookExecutor: TaskExecutor {
   var isListening: Bool { wasListening.load(ordering: .acquiring) }
 
   /// Makes sure that one thread listens and another one is there to run hooks.
-  ///
-  /// - Throws: `LifecycleError` when the descriptors or a thread could not be had.
   func listen() throws(LifecycleError) {
     try poll.open()
     guard listenIfMissing(), followIfMissing() else {
@@ -216,9 +208,8 @@ final class HookExecutor: TaskExecutor {
     }
   }
 
-  /// Listens, for a caller that can't report an error: a sleep on the clock of a subject that was not started.
-  ///
-  /// - Returns: Whether a thread was available.
+  /// Listens, for a caller that can't report an error: a sleep on the clock of a subject that was not started. Returns
+  /// whether a thread was available.
   @discardableResult func listenIfMissing() -> Bool {
     if !endsWhenIdle, isListening { return true }
     let leader = state.withLock { state in

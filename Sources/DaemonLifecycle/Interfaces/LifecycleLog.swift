@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 import DaemonSystemd
-import Synchronization
 
 /// The log: every transition and problem as a journal entry with fields, if standard error goes to the journal;
 /// otherwise a line on standard error for each problem. A termination ends with its timeline in both.
@@ -64,7 +63,6 @@ final class LifecycleLog: LifecycleSink {
 
   func warn(_ text: String) { write(text, .warning) }
 
-  /// Logs an explanation.
   func info(_ text: String) { write(text, .info) }
 
   private func write(_ text: String, _ priority: JournalPriority) {

@@ -23,9 +23,7 @@ struct ServiceStatus {
   /// The last status that was sent, so that none is sent twice.
   private var lastStatus = ""
 
-  /// Returns the message for a fact; empty when there is nothing to send.
-  ///
-  /// - Parameter clock: The time of day, for people.
+  /// Returns the message for a fact at a time of day; empty when there is nothing to send.
   mutating func fields(for fact: LifecycleFact, at clock: String) -> [NotifyField] {
     switch fact {
     case .began(let transition, let cause, let time): began(transition, cause, time)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-typealias CallID = Slots<Call>.Handle
+typealias CallID = SlotHandle
 
 /// One call of one hook, or the wait for the body of `run`, from the moment when its driver is enqueued.
 struct Call: Sendable {
@@ -33,14 +33,14 @@ struct Call: Sendable {
   /// The index of the hook among the member's.
   let hook: Int
   /// The driver that calls it, which the machine only keeps; `nil` until one has taken the call.
-  private(set) var driver: (any AnyObject & Sendable)?
+  var driver: (any AnyObject & Sendable)?
   let began: MonotonicTime
   /// The deadline: not before `began`; for a nested call not after the outer one's.
   private(set) var deadline: MonotonicTime
   /// The time from its cancellation to its abandonment.
   private(set) var grace: Duration
   private(set) var progress: Progress
-  private(set) var limit = Limit.deadline
+  var limit = Limit.deadline
   /// Its index in its delivery's `running`.
   var runningIndex = 0
 
@@ -80,16 +80,12 @@ struct Call: Sendable {
     return true
   }
 
-  mutating func take(_ driver: any AnyObject & Sendable) { self.driver = driver }
-
   // MARK: Time
 
   mutating func cancel(at now: MonotonicTime, grace: Duration? = nil) {
     if let grace { self.grace = grace }
     limit = .cancelled(abandonedAt: now.advanced(by: self.grace))
   }
-
-  mutating func abandon() { limit = .abandoned }
 
   /// Shortens the deadline to a budget that ends before it.
   mutating func limit(to budget: CallTime) {

@@ -79,7 +79,9 @@ struct Calls: Sendable {
   }
 
   /// Gives a call that waits to a driver.
-  mutating func give(_ id: CallID, to driver: any AnyObject & Sendable) { calls[id].take(driver) }
+  mutating func give(_ id: CallID, to driver: any AnyObject & Sendable) {
+    calls[id].driver = driver
+  }
 
   /// Moves a call forward. Returns whether its hook may run; false once it was abandoned or withdrawn.
   mutating func move(_ id: CallID, to progress: Call.Progress) -> Bool {
@@ -110,7 +112,7 @@ struct Calls: Sendable {
   mutating func abandon(_ id: CallID) -> Call {
     let call = calls[id]
     leave(call)
-    calls[id].abandon()
+    calls[id].limit = .abandoned
     if call.progress == .begun { abandonedCount += 1 }
     unfinished[call.observer, default: []].append(id)
     return call

@@ -60,10 +60,6 @@ struct Effects: ~Copyable, Sendable {
     messages.append(.answered(post, LifecycleReport(cause: cause, entries: entries)))
   }
 
-  mutating func announce(_ plan: LifecycleRegistry.Plan, at now: MonotonicTime) {
-    if announces { messages.append(.announced(plan.step, plan.cause, at: now)) }
-  }
-
   /// Takes everything but calls and messages.
   mutating func takeRare() -> Effects {
     var taken = Effects()

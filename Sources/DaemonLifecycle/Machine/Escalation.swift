@@ -25,26 +25,19 @@ struct Escalation: Sendable {
     _ cause: LifecycleCause, delay: Duration?, at now: MonotonicTime
   ) -> Verdict {
     defer { if cause.isKeyPress { hasKeyBeenPressed = true } }
-    if let last, let delay {
-      let isLateEnough = last.time.duration(to: now) >= delay
+    if let last {
+      let passed = last.time.duration(to: now)
       let isSecondPress = count == 1 && cause.isKeyPress && hasKeyBeenPressed
-      guard isLateEnough || isSecondPress else { return sameStop(cause, as: last, at: now) }
-    } else if let last {
-      return sameStop(cause, as: last, at: now)
+      guard let delay, passed >= delay || isSecondPress else {
+        defer { hasSaidSameStop = true }
+        return .isSameStop(
+          hasSaidSameStop
+            ? nil : "\(cause), \(passed.forReading) after \(last.cause): taken as the same stop")
+      }
     }
     last = (cause, now)
     count += 1
     hasSaidSameStop = false
     return .counts
-  }
-
-  private mutating func sameStop(
-    _ cause: LifecycleCause, as last: (cause: LifecycleCause, time: MonotonicTime),
-    at now: MonotonicTime
-  ) -> Verdict {
-    defer { hasSaidSameStop = true }
-    let later = last.time.duration(to: now).forReading
-    return .isSameStop(
-      hasSaidSameStop ? nil : "\(cause), \(later) after \(last.cause): taken as the same stop")
   }
 }

@@ -19,9 +19,7 @@ extension LifecycleMachine {
     }
   }
 
-  /// Begins a delivery.
-  ///
-  /// - Parameter outer: The frame of one beside the transition under way.
+  /// Begins a delivery; one beside the transition under way has a frame.
   mutating func begin(_ plan: LifecycleRegistry.Plan, outer: Delivery.Outer? = nil) {
     let planned = planCalls(of: plan, isNested: outer != nil)
     let delivery = calls.open(Delivery.Constants(plan, calls: planned, outer: outer, began: now))
@@ -30,7 +28,7 @@ extension LifecycleMachine {
       unentered.remove(plan.members)
     }
     if case .bodyEnds = plan.step { awaitBody(in: delivery) }
-    effects.announce(plan, at: now)
+    if effects.announces { effects.messages.append(.announced(plan.step, plan.cause, at: now)) }
     advance(delivery)
   }
 
@@ -50,7 +48,7 @@ extension LifecycleMachine {
   /// Delivers a post that waits, beside the transition under way: that may be the pause which has cancelled the poster, and
   /// which waits for it.
   mutating func hasten(_ post: LifecyclePost) {
-    guard !isClosed, let cause = registry.take(post) else { return }
+    guard !isClosed, let cause = registry.requests.take(post) else { return }
     begin(
       registry.plan(.posted(post), cause: cause),
       outer: .init(deadline: .distantFuture, budgetStep: .posted(post)))
@@ -138,15 +136,16 @@ extension LifecycleMachine {
   /// Postpones an observer for which no time was left: it receives what it has missed when the budget no longer
   /// applies.
   mutating func postpone(_ observer: ObserverID) {
-    guard registry.termination == nil, sleep.postpone(observer) else { return }
+    guard registry.termination == nil, sleep.postponed.insert(observer).inserted else { return }
     registry.members.update(observer) { $0.isBusy = true }
   }
 
   /// Releases postponed observers, which can be notified again: the suspend is over.
   mutating func releasePostponed() {
-    for id in sleep.takePostponed() where calls.unfinished[id] == nil {
+    for id in sleep.postponed where calls.unfinished[id] == nil {
       registry.members.update(id) { $0.isBusy = false }
     }
+    sleep.postponed = []
   }
 
   /// Ends a call, whose hook has returned or was not called. A call that was withdrawn is not known any more.
@@ -289,12 +288,11 @@ extension LifecycleMachine {
 
   /// Ends a post in a hook, or a health check, of which only problems are reported.
   mutating func finishOutOfBand(_ step: LifecycleStep, _ report: LifecycleReport) {
-    let problems = report.problems
-    if step.isHealthCheck {
-      let ill = problems.map(\.description)
-      if health.isChecking { effects.publish(health.observersAnswered(ill, at: now)) }
+    let (problems, isCheck) = (report.problems, step.isHealthCheck)
+    if isCheck {
+      effects.publish(health.observersAnswered(problems.map(\.description), at: now))
     }
-    effects.messages.append(.reported(report, isHealthCheck: step.isHealthCheck))
-    if !step.isHealthCheck, !problems.isEmpty { effects.publish(.problems(problems)) }
+    effects.messages.append(.reported(report, isHealthCheck: isCheck))
+    if !isCheck, !problems.isEmpty { effects.publish(.problems(problems)) }
   }
 }

@@ -123,7 +123,7 @@ extension LifecycleMachine {
     if registry.hasCutTransition { transition.update { $0.isOvertaken = true } }
     releasePostponed()
     health.end()
-    for post in registry.takePosts() { refuse(post) }
+    for post in registry.requests.takePosts() { refuse(post) }
     answerLaunch(
       LifecycleReport(cause: LifecycleCause(.launch), entries: transition?.entries ?? []))
     limitRunning()
@@ -213,7 +213,7 @@ extension LifecycleMachine {
       report.severity)
     let status =
       status ?? failure?.exitStatus ?? registry.termination?.status
-      ?? LifecycleExit.status(severity: severity)
+      ?? ([0, 70, 124] as [Int32])[severity]
     let exit = LifecycleExit(
       status: status, report: report, failedLaunch: stop.failedLaunch,
       overtakenPause: stop.overtakenPause, error: failure?.error)

@@ -63,20 +63,11 @@ extension LifecycleMachine {
       isRevoked: transition.isPause && registry.requests.containResume)
   }
 
-  /// Publishes a change of the reasons for the background while the daemon stays there.
-  mutating func publishReasons(_ cause: LifecycleCause) {
-    guard registry.state == .background, registry.termination == nil,
-      !registry.backgroundReasons.isEmpty
-    else { return }
-    effects.publish(.positionChanged(cause, snapshot))
-  }
-
   /// Publishes that the machine may sleep once the deliveries for it have ended. A termination that overtakes them
   /// saves in their place, so the machine waits for its end.
   mutating func publishReadyToSleep() {
-    guard sleep.isAwaited, stop.exit != nil || registry.isSleepSettled, sleep.takeAwaited() else {
-      return
-    }
+    guard sleep.isAwaited, stop.exit != nil || registry.isSleepSettled else { return }
+    sleep.isAwaited = false
     effects.publish(.readyToSleep)
   }
 }

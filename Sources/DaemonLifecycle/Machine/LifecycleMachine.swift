@@ -170,7 +170,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   }
 
   mutating func receive(_ event: LifecycleEvent, post: LifecyclePost? = nil) {
-    let reasons = registry.reasonChanges
+    let reasons = registry.backgroundReasons.count
     switch event.request {
     case .suspend: sleep.isAwaited = true
     // The next suspend may not be delayed.
@@ -190,7 +190,12 @@ struct LifecycleMachine: ~Copyable, Sendable {
       // A pause or a suspend ends the serving that the drain is for.
       if stop.isDraining, !registry.isServing { endDrain() }
     }
-    if registry.reasonChanges != reasons { publishReasons(event.cause) }
+    // An event adds or removes one at most. The daemon stays in the background.
+    if registry.backgroundReasons.count != reasons, !registry.backgroundReasons.isEmpty,
+      registry.state == .background, !isTerminating
+    {
+      effects.publish(.positionChanged(event.cause, snapshot))
+    }
     if case .resume = event.request { enterAgain() }
   }
 
@@ -255,12 +260,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   // MARK: Observers
 
   private mutating func add(_ member: MachineObserver) {
-    registry.members.add(member)
-    if let missed = registry.missedByNewcomers,
-      !missed.contains(where: { member.receives(.kind($0)) })
-    {
-      registry.skipCatchUp(of: member.id)
-    }
+    registry.add(member)
     guard member.timeout != nil else { return }
     hasLimits = true
     warnOfLimits(of: member.id)
@@ -313,7 +313,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
     _ = stop.endDrain()
     if stop.exit == nil { effects.publish(.closed) }
     // No observer receives the posts that wait, or are being delivered.
-    for post in registry.takePosts() + calls.deliveries.compactMap(\.post) where !isClosed {
+    for post in registry.requests.takePosts() + calls.deliveries.compactMap(\.post) where !isClosed
+    {
       effects.answer(post)
     }
     isClosed = true

@@ -19,18 +19,4 @@ struct Sleep: Sendable {
     guard let end = end.take(), end > now else { return }
     budget = StopBudget(until: end, reserve: now.duration(to: end) / 2)
   }
-
-  /// Returns true once for each announced sleep.
-  mutating func takeAwaited() -> Bool {
-    defer { isAwaited = false }
-    return isAwaited
-  }
-
-  /// Postpones an observer. Returns false when it was postponed before.
-  mutating func postpone(_ observer: ObserverID) -> Bool { postponed.insert(observer).inserted }
-
-  mutating func takePostponed() -> Set<ObserverID> {
-    defer { postponed = [] }
-    return postponed
-  }
 }

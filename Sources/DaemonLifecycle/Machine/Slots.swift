@@ -2,8 +2,6 @@
 /// A collection of elements with handles. The handle of a removed element becomes invalid, although its place is used
 /// again.
 struct Slots<Element: Sendable>: Sendable {
-  typealias Handle = SlotHandle
-
   /// The elements, without gaps and in no order, so that none is copied for being optional.
   private var elements: [Element] = []
   /// The index of the place that refers to each element.
@@ -13,7 +11,7 @@ struct Slots<Element: Sendable>: Sendable {
 
   var count: Int { elements.count }
 
-  mutating func insert(_ element: consuming Element) -> Handle {
+  mutating func insert(_ element: consuming Element) -> SlotHandle {
     var index = firstFree
     if index < 0 {
       index = places.count
@@ -24,11 +22,11 @@ struct Slots<Element: Sendable>: Sendable {
     }
     elements.append(element)
     placeOfElement.append(index)
-    return Handle(index: index, generation: places[index].generation)
+    return SlotHandle(index: index, generation: places[index].generation)
   }
 
   /// Removes an element; the last one takes its position.
-  @discardableResult mutating func remove(_ handle: Handle) -> Element? {
+  @discardableResult mutating func remove(_ handle: SlotHandle) -> Element? {
     guard contains(handle) else { return nil }
     let (position, last) = (places[handle.index].position, elements.count - 1)
     if position < last {
@@ -43,15 +41,15 @@ struct Slots<Element: Sendable>: Sendable {
     return elements.removeLast()
   }
 
-  func contains(_ handle: Handle) -> Bool {
+  func contains(_ handle: SlotHandle) -> Bool {
     handle.index < places.count && places[handle.index].generation == handle.generation
   }
 
   /// Returns the element, if the handle is still valid.
-  func find(_ handle: Handle) -> Element? { contains(handle) ? self[handle] : nil }
+  func find(_ handle: SlotHandle) -> Element? { contains(handle) ? self[handle] : nil }
 
   /// The element of a handle that is known to be current, changed in place.
-  subscript(handle: Handle) -> Element {
+  subscript(handle: SlotHandle) -> Element {
     _read { yield elements[places[handle.index].position] }
     _modify { yield &elements[places[handle.index].position] }
   }

@@ -14,7 +14,7 @@ package final class Hook: Sendable {
   /// The target as the actor that the hook is isolated to; `nil` where it is not isolated to its target.
   let asActor: (@Sendable (any AnyObject & Sendable) -> any Actor)?
 
-  private init(
+  init(
     _ method: @escaping Method, for type: (any LifecycleNotification.Type)?,
     asActor: (@Sendable (any AnyObject & Sendable) -> any Actor)? = nil
   ) {
@@ -32,11 +32,6 @@ package final class Hook: Sendable {
   }
 
   // MARK: Methods
-
-  /// The hook of all observers of a type that is known to adopt the kind's protocol, and is no actor.
-  convenience init(_ method: @escaping Method, for kind: NotificationKind) {
-    self.init(method, for: kind.row.type)
-  }
 
   /// Searches for the hook of a type, wherever it was adopted: through all conformances of the program, for 20 µs, and
   /// as long once more for the hook of an actor.

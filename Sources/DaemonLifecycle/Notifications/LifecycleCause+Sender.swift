@@ -60,10 +60,9 @@ extension LifecycleCause {
 extension LifecycleCause.Origin {
   /// Makes the origin of a signal from a process, or from the kernel if `pid` and `uid` are 0: for tests.
   package static func signal(
-    _ signal: UnixSignal, pid: Int32, uid: UInt32, coalesced: Int
+    _ signal: UnixSignal, pid: Int32, uid: UInt32
   ) -> Self {
     let isKernel = pid == 0 && uid == 0
-    return .signal(
-      signal, from: isKernel ? .kernel : .process(pid: pid, uid: uid), coalesced: coalesced)
+    return .signal(signal, from: isKernel ? .kernel : .process(pid: pid, uid: uid), coalesced: 1)
   }
 }

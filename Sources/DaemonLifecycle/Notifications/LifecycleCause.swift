@@ -19,8 +19,8 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     case watchdog
     /// The body of `run` returned.
     case bodyReturned
-    /// The body of `run`, or work in the foreground, threw.
-    case workFailed(any Error)
+    /// The body of `run`, or work in the foreground, threw: which of them what.
+    case workFailed(String)
     /// The task that called `run` was cancelled.
     case callerCancelled
     /// A hook of the launch failed, which ends the daemon.
@@ -35,20 +35,12 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
   /// The content is behind a reference, since causes are copied often.
   private final class Content: Sendable {
     let origin: Origin
-    let errorText: String?
     let status: Int32?
-
-    init(_ origin: Origin, _ errorText: String? = nil, status: Int32? = nil) {
-      self.origin = origin
-      self.errorText = errorText
-      self.status = status
-    }
+    init(_ origin: Origin, status: Int32?) { (self.origin, self.status) = (origin, status) }
   }
   private let content: Content
 
   package var origin: Origin { content.origin }
-  /// What threw, and the text of the error, for `workFailed`.
-  private var errorText: String? { content.errorText }
 
   /// The status that the process exits with, where a call has given one.
   var status: Int32? { content.status }
@@ -59,7 +51,7 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
 
   /// The body of `run`, or work in the foreground, threw.
   init(_ failure: Failure, of name: String = "the body") {
-    content = Content(.workFailed(failure.error), "\(name) threw \(failure.text)")
+    self.init(.workFailed("\(name) threw \(failure.text)"))
   }
 
   /// The signal, if one was the cause; else `nil`.
@@ -91,15 +83,13 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
       "\(signal) \(sender.isVouchedFor ? "from " : "")\(sender)" + Self.times(coalesced)
     case .launch: "launch"
     case .api: "a call"
-    case .bus(let fact): fact
+    case .bus(let text), .workFailed(let text), .other(let text): text
     case .pressure: "memory pressure"
     case .watchdog: "the watchdog"
     case .bodyReturned: "the body returned"
-    case .workFailed(let error): errorText ?? "\(error)"
     case .callerCancelled: "the caller was cancelled"
     case .launchFailed: "the launch failed"
     case .lateObserver: "a late observer"
-    case .other(let text): text
     }
   }
 

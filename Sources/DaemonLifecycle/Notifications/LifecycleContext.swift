@@ -33,7 +33,7 @@ public struct LifecycleContext: Sendable {
 
   /// Whether the hook is still part of the delivery. False once it has ended or was abandoned: a hook that resumes
   /// after that must not act any more.
-  public var isCurrent: Bool { call.isCurrent }
+  public var isCurrent: Bool { call.deadline != nil }
 
   /// Moves the hook's deadline to a later time.
   ///
@@ -53,7 +53,6 @@ protocol RunningHook: AnyObject, Sendable {
   /// The deadline; `nil` once the call has ended or was abandoned.
   var deadline: MonotonicTime? { get }
   var now: MonotonicTime { get }
-  var isCurrent: Bool { get }
   func extendDeadline(by extra: Duration)
 }
 
@@ -63,7 +62,6 @@ private final class NoHook: RunningHook {
   let time: MonotonicTime
   var deadline: MonotonicTime? { .distantFuture }
   var now: MonotonicTime { time }
-  var isCurrent: Bool { true }
 
   init(_ cause: LifecycleCause, _ time: MonotonicTime) { (self.cause, self.time) = (cause, time) }
 

@@ -39,8 +39,6 @@ public struct LifecyclePhase: Sendable {
     (a.order, a.isConcurrent) == (b.order, b.isConcurrent)
   }
 
-  static func != (a: LifecyclePhase, b: LifecyclePhase) -> Bool { !(a == b) }
-
   /// Whether a member is notified together with the one before it, whose phase this is.
   func isTogether(with last: LifecyclePhase?) -> Bool {
     isConcurrent && last.map { $0 == self } ?? false

@@ -41,23 +41,14 @@ enum LifecycleStep: Sendable {
     case .bodyEnds: nil
     }
   }
-}
 
-extension LifecycleStep {
-  /// The notification, which is known to be of this type.
+  /// The notification, which is known to be of this type. Not by a dynamic cast, which would take longer than a short hook.
   func notification<N: LifecycleNotification>(_ context: LifecycleContext) -> N? {
-    let notification: (any LifecycleNotification)? = notification(context)
-    return notification.flatMap { Self.same($0) }
-  }
-
-  /// Casts to the notification's own type without a dynamic cast, which would take longer than a short hook.
-  private static func same<N: LifecycleNotification>(_ notification: any LifecycleNotification)
-    -> N?
-  {
-    func open<M: LifecycleNotification>(_ notification: M) -> N? {
+    func same<M: LifecycleNotification>(_ notification: M) -> N? {
       M.self == N.self ? unsafeBitCast(notification, to: N.self) : nil
     }
-    return open(notification)
+    let notification: (any LifecycleNotification)? = notification(context)
+    return notification.flatMap { same($0) }
   }
 }
 

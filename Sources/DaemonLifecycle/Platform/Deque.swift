@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A queue that moves each element once at most, and releases it as it is taken.
-struct Deque<Element> {
+struct Deque<Element: Sendable>: Sendable {
   /// The elements that are next, the first of them at the end.
   private var front: [Element] = []
   /// Those after them, in order.
@@ -29,5 +29,3 @@ struct Deque<Element> {
     return back.firstIndex(where: isRemoved).map { back.remove(at: $0) }
   }
 }
-
-extension Deque: Sendable where Element: Sendable {}

@@ -52,10 +52,6 @@ struct LifecycleMembers: Sendable {
     func count(where isWanted: (ObserverProgress) -> Bool) -> Int {
       counts.reduce(0) { isWanted($1.progress) ? $0 + $1.members : $0 }
     }
-
-    func contains(where isWanted: (ObserverProgress) -> Bool) -> Bool {
-      counts.contains { isWanted($0.progress) }
-    }
   }
 
   /// The members of one phase, sorted by id. The place of one that was removed is kept until the next compaction, so that
@@ -109,7 +105,7 @@ struct LifecycleMembers: Sendable {
     }
     counts.add(1, of: ObserverProgress())
     let position = groups.firstIndex { !($0.phase < observer.phase) } ?? groups.endIndex
-    if position == groups.endIndex || groups[position].phase != observer.phase {
+    if position == groups.endIndex || observer.phase < groups[position].phase {
       groups.insert(Group(phase: observer.phase), at: position)
     }
     groups[position].ids.append(observer.id)
@@ -149,7 +145,7 @@ struct LifecycleMembers: Sendable {
   }
 
   func contains(where isWanted: (ObserverProgress) -> Bool) -> Bool {
-    counts.contains(where: isWanted)
+    counts.count(where: isWanted) > 0
   }
 
   /// The number of places, including those of removed members.

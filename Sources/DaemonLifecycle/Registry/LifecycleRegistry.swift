@@ -41,8 +41,6 @@ struct LifecycleRegistry: Sendable {
   /// The reasons for being in the background. The foreground is requested only while there are none. A suspend is one
   /// of them.
   private(set) var backgroundReasons: Set<BackgroundReason> = []
-  /// A number that grows as the reasons change, since comparing them would require a copy.
-  private(set) var reasonChanges: UInt64 = 0
   /// Whether WillSuspend was delivered and DidResume was not.
   private(set) var isSuspended = false
   /// The cause of the termination; set by the first terminate event, permanently.
@@ -69,7 +67,7 @@ struct LifecycleRegistry: Sendable {
   private(set) var hasCutTransition = false
   /// The number of terminating signals that count: only signals escalate.
   private(set) var terminationSignals = 0
-  private(set) var requests = PendingRequests()
+  var requests = PendingRequests()
   /// Whether the machine is about to sleep.
   private(set) var wantsSleep = false
 
@@ -85,13 +83,13 @@ struct LifecycleRegistry: Sendable {
     if case .terminate = event.request { return terminate(event.cause) }
     guard termination == nil, state != .terminated else { return .refused }
     switch event.request {
-    case .pause(let reason): add(reason)
-    case .resume(let reason): remove(reason)
+    case .pause(let reason): backgroundReasons.insert(reason)
+    case .resume(let reason): backgroundReasons.remove(reason)
     case .suspend:
-      add(.suspend)
+      backgroundReasons.insert(.suspend)
       wantsSleep = true
     case .wakeUp:
-      remove(.suspend)
+      backgroundReasons.remove(.suspend)
       wantsSleep = false
     case .post(let notification):
       requests.enqueue(post ?? LifecyclePost(notification), event.cause)
@@ -111,22 +109,11 @@ struct LifecycleRegistry: Sendable {
     requests.launch = cause
   }
 
-  private mutating func add(_ reason: BackgroundReason) {
-    if backgroundReasons.insert(reason).inserted { reasonChanges += 1 }
-  }
-
-  private mutating func remove(_ reason: BackgroundReason) {
-    if backgroundReasons.remove(reason) != nil { reasonChanges += 1 }
-  }
-
   private mutating func terminate(_ cause: LifecycleCause) -> Effect {
     if cause.signal != nil { terminationSignals += 1 }
     guard termination == nil else {
-      switch terminationSignals {
-      case 2 where cause.signal != nil: return .expedite
-      case 3... where cause.signal != nil: return .exitNow
-      default: return .none
-      }
+      if cause.signal == nil || terminationSignals < 2 { return .none }
+      return terminationSignals == 2 ? .expedite : .exitNow
     }
     termination = cause
     hasCutTransition = steps.contains { isStillRequested($0) }
@@ -140,29 +127,19 @@ struct LifecycleRegistry: Sendable {
     return .terminate
   }
 
-  /// Removes and returns the posts that wait, which will not be delivered.
-  mutating func takePosts() -> [LifecyclePost] { requests.takePosts() }
-
-  /// Takes a post that waits, and returns its cause; `nil` when its turn has come.
-  mutating func take(_ post: LifecyclePost) -> LifecycleCause? { requests.take(post) }
-
   var isHeld: Bool { holds > 0 }
 
   // MARK: Members
 
-  /// The notifications that a new member would receive at once, to catch up; `nil` while they have to wait for another
-  /// delivery.
-  var missedByNewcomers: [NotificationKind]? {
-    guard !isInTransition, holds == 0, termination == nil else { return nil }
-    return switch state {
-    case .background: [.didFinishLaunching]
-    case .foreground: [.didFinishLaunching, .willEnterForeground]
-    case .launching, .terminated: nil
-    }
+  /// Adds a member. One that could catch up at once, and has a hook for nothing that it has missed, skips that.
+  mutating func add(_ member: MachineObserver) {
+    members.add(member)
+    guard !isInTransition, holds == 0, termination == nil,
+      state == .foreground || state == .background, !member.receives(.kind(.didFinishLaunching)),
+      state == .background || !member.receives(.kind(.willEnterForeground))
+    else { return }
+    members.update(member.id) { $0.reachedState = state }
   }
-
-  /// Skips the notifications that a new member has missed, since it has a hook for none of them.
-  mutating func skipCatchUp(of id: ObserverID) { members.update(id) { $0.reachedState = state } }
 
   /// Notes that a member's launch failed. So has the daemon's then, which goes to its end without the foreground.
   mutating func launchFailed(_ id: ObserverID) {
@@ -223,8 +200,7 @@ struct LifecycleRegistry: Sendable {
   /// Returns the next step, which becomes the current one; `nil` while there is a current one, while deliveries are
   /// held back, and when there is nothing to do.
   mutating func next() -> Plan? {
-    guard current == nil, state != .terminated else { return nil }
-    guard let plan = plannedStep() else { return nil }
+    guard current == nil, state != .terminated, let plan = plannedStep() else { return nil }
     current = CurrentStep(step: plan.step, change: plan.step.change)
     return plan
   }

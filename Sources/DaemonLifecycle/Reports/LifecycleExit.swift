@@ -28,6 +28,4 @@ public struct LifecycleExit: Sendable, CustomStringConvertible {
     let before = [failedLaunch, overtakenPause].compactMap { $0?.description }
     return (["exit status \(status)"] + before + ["\(report)"]).joined(separator: "\n")
   }
-
-  static func status(severity: Int) -> Int32 { [0, 70, 124][severity] }
 }

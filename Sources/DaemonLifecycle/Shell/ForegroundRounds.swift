@@ -88,7 +88,8 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
 
   /// Its hooks, which need no search.
   static let hooks = TypeHooks([
-    Hook(foregroundHook, for: .willEnterForeground), Hook(backgroundHook, for: .didEnterBackground),
+    Hook(foregroundHook, for: WillEnterForeground.self),
+    Hook(backgroundHook, for: DidEnterBackground.self),
   ])
 
   func willEnterForeground(_ notification: WillEnterForeground) async throws {

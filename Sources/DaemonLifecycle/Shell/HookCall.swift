@@ -90,14 +90,13 @@ final class CallReference: RunningHook {
 
   var deadline: MonotonicTime? { core?.deadline(of: id) }
   var now: MonotonicTime { core?.now ?? time }
-  var isCurrent: Bool { core?.isCurrent(id) ?? false }
   func extendDeadline(by extra: Duration) { core?.handle(.extend(id, by: extra)) }
 }
 
 extension LifecycleContext {
   /// The context of the hook that the current task runs in; `nil` outside of a hook.
   public static var current: LifecycleContext? {
-    guard let call = CallReference.current, call.isCurrent else { return nil }
+    guard let call = CallReference.current, call.deadline != nil else { return nil }
     return LifecycleContext(call)
   }
 }

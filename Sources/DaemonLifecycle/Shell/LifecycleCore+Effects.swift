@@ -89,9 +89,6 @@ extension LifecycleCore {
     work.next.update { $0.isTakenOver = true }
   }
 
-  /// Each takes 3 kB, and more than one are rarely needed at once.
-  private static var mostRestingDrivers: Int { 4 }
-
   func takeRestingDrivers() -> [HookDriver] {
     state.withLock { state in
       defer { state.restingDrivers = [] }
@@ -121,11 +118,11 @@ extension LifecycleCore {
   // MARK: Outside
 
   /// Lets a driver rest, whose thread has nothing else to do: what it sends or releases may block, and would keep its
-  /// next call waiting. Returns false when it is not needed, and ends.
+  /// next call waiting. Returns false when it is not needed, and ends: each takes 3 kB, and more than one are rarely needed
+  /// at once.
   func rests(_ driver: HookDriver) -> Bool {
     state.withLock { state in
-      guard !state.machine.isClosed, state.restingDrivers.count < Self.mostRestingDrivers
-      else { return false }
+      guard !state.machine.isClosed, state.restingDrivers.count < 4 else { return false }
       state.restingDrivers.append(driver)
       return true
     }

@@ -43,18 +43,10 @@ extension LifecycleCore {
   /// Delivers the launch and returns its report; at once, with an empty one, when there is nothing to launch
   /// because the daemon was terminated before.
   nonisolated(nonsending) func launch() async -> LifecycleReport {
-    await report(of: beginLaunch())
-  }
-
-  private func beginLaunch() -> Launch {
     prepareReadiness()
     let launch = Launch()
     handle(.launch { launch.end($0) })
-    return launch
-  }
-
-  /// A launch that had no hook to wait for is over already: no other thread is woken for it.
-  private nonisolated(nonsending) func report(of launch: Launch) async -> LifecycleReport {
+    // One that had no hook to wait for is over already: no other thread is woken for it.
     if let report = launch.report { return report }
     return await withTaskExecutorPreference(callerExecutor) {
       await withUnsafeContinuation { continuation in

@@ -53,7 +53,7 @@ extension LifecycleCore {
     for closing in closing {
       for descriptor in closing.source.descriptors { executor.poll.remove(descriptor) }
       for input in closing.source.close() { take(input) }
-      schedule(closing.wakeUp, at: nil)
+      remove(closing.wakeUp)
     }
   }
 
@@ -122,8 +122,7 @@ extension LifecycleCore: HookExecutor.Client {
   }
 
   func threadsReachedLimit() {
-    let count = HookExecutor.extraThreads
-    warn("\(count) extra threads are blocked in hooks; other hooks must wait.")
+    warn("\(HookExecutor.extraThreads) extra threads are blocked in hooks; other hooks must wait.")
   }
 
   /// The daemon saves its state and ends with status 70. Until then signals and deadlines are handled all the same.

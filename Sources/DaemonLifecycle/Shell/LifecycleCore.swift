@@ -212,12 +212,10 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     state.withLock { $0.machine.calls.move(id, to: progress) }
   }
 
-  func isCurrent(_ id: CallID) -> Bool { state.withLock { $0.machine.calls.isCurrent(id) } }
-
   /// Returns the deadline of a call; `nil` once it has ended or was abandoned.
   func deadline(of id: CallID) -> MonotonicTime? {
     state.withLock { state in
-      state.machine.calls.isCurrent(id) ? state.machine.calls.find(id)?.deadline : nil
+      state.machine.calls.isCurrent(id) ? state.machine.calls[id].deadline : nil
     }
   }
 
@@ -333,15 +331,9 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
   func remove(_ sleeper: Sleeper) { change { state, _ in state.timers.remove(sleeper) } }
 
-  /// Does an action on the listening thread at a time, in place of an earlier one; `nil`: not any more.
-  func schedule(_ action: Sleeper, at deadline: MonotonicTime?) {
-    change { state, _ in
-      if let deadline, !state.machine.isClosed {
-        state.timers.add(action, at: deadline)
-      } else {
-        state.timers.remove(action)
-      }
-    }
+  /// Does an action on the listening thread at a time, in place of an earlier one.
+  func schedule(_ action: Sleeper, at deadline: MonotonicTime) {
+    change { state, _ in if !state.machine.isClosed { state.timers.add(action, at: deadline) } }
   }
 
   // MARK: The end of the subject

@@ -41,9 +41,7 @@ final class ObserverEntry: MachineObserver, @unchecked Sendable {
   /// without one.
   private let owned: (any AnyObject & Sendable)?
 
-  /// - Parameters:
-  ///   - number: Which of its type it is, where it is owned and the options have no name.
-  ///   - hooks: Those of its type.
+  /// - Parameter number: Which of its type it is, where it is owned and the options have no name.
   init(
     id: ObserverID, observer: some LifecycleObserver, isOwned: Bool, number: Int,
     hooks: TypeHooks, _ options: Options

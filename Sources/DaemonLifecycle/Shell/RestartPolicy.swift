@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import DaemonSystemd
 
 /// When a body that threw is run again, and how many failures are tolerated: a parameter of `addForeground`.
 public struct RestartPolicy: Sendable {

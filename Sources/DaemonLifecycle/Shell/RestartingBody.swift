@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import DaemonSystemd
 import Synchronization
 
 /// A body that is run again when it has thrown, according to a policy.

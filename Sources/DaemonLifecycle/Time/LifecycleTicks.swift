@@ -8,12 +8,11 @@ struct LifecycleTicks: AsyncSequence, Sendable {
 
   /// Makes an iterator, whose first tick is due at once.
   func makeAsyncIterator() -> Iterator {
-    Iterator(clock: clock, interval: interval, start: clock.now)
+    Iterator(ticks: self, start: clock.now)
   }
 
   struct Iterator: AsyncIteratorProtocol {
-    let clock: LifecycleClock
-    let interval: Duration
+    let ticks: LifecycleTicks
     let start: LifecycleClock.Instant
     fileprivate var next: Int64 = 0
 
@@ -21,11 +20,11 @@ struct LifecycleTicks: AsyncSequence, Sendable {
     ///
     /// - Throws: `CancellationError` when the task is cancelled or the subject is deallocated.
     mutating func next() async throws -> Int64? {
-      let step = Swift.max(1, interval.saturatedNanoseconds)
-      let passed = start.duration(to: clock.now).saturatedNanoseconds / step
+      let step = Swift.max(1, ticks.interval.saturatedNanoseconds)
+      let passed = start.duration(to: ticks.clock.now).saturatedNanoseconds / step
       // On time, it is the tick that is due, or the one to wait for; late, the last one that was missed.
       let tick = Swift.max(next, passed)
-      try await clock.sleep(until: start.advanced(by: .nanoseconds(step) * Int(tick)))
+      try await ticks.clock.sleep(until: start.advanced(by: .nanoseconds(step) * Int(tick)))
       next = tick + 1
       return tick
     }

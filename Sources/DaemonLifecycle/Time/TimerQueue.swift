@@ -42,17 +42,15 @@ struct TimerQueue {
   private mutating func settle(_ sleeper: Sleeper, at start: Int) {
     var place = start
     while place > 0, isSooner(sleeper, heap[(place - 1) / 2]) {
-      move((place - 1) / 2, to: place)
+      put(heap[(place - 1) / 2], at: place)
       place = (place - 1) / 2
     }
     while let child = soonerChild(of: place), isSooner(heap[child], sleeper) {
-      move(child, to: place)
+      put(heap[child], at: place)
       place = child
     }
     put(sleeper, at: place)
   }
-
-  private mutating func move(_ source: Int, to place: Int) { put(heap[source], at: place) }
 
   private mutating func put(_ sleeper: Sleeper, at place: Int) {
     heap[place] = sleeper

@@ -8,8 +8,6 @@ private let units = "/org/freedesktop/systemd1/unit/"
 extension BusRequest {
   /// The time that systemd allows for a stop of this service, which the environment does not contain; or for a stop of the
   /// user's service manager, which ends a user's services when the user has logged out and when the machine shuts down.
-  ///
-  /// - Parameter manager: The manager's unit; `nil` for this service.
   static func stopTimeouts(
     _ inbox: BusInbox, ofUserManager manager: String? = nil
   ) -> [BusRequest] {
@@ -19,8 +17,6 @@ extension BusRequest {
   /// The query is repeated until systemd has replied, since without the reply a stop may end in SIGKILL before state is
   /// saved; and after a re-execution of systemd, which reads the unit again. It is read once more when a stop begins, as a
   /// `systemctl daemon-reload` applies a change of the unit to the running service.
-  ///
-  /// - Parameter atStop: Whether it is the request that is sent then.
   private static func stopTimeout(
     _ inbox: BusInbox, _ manager: String?, atStop: Bool
   ) -> BusRequest {
