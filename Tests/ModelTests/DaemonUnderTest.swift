@@ -66,6 +66,9 @@ final class DaemonUnderTest {
     var warnings: [String] {
       facts.compactMap { if case .warning(let text) = $0 { text } else { nil } }
     }
+    var infos: [String] {
+      facts.compactMap { if case .info(let text) = $0 { text } else { nil } }
+    }
     /// What the service manager is asked to wait.
     var extensions: [Duration] {
       facts.compactMap { if case .extended(let time) = $0 { time } else { nil } }
