@@ -233,7 +233,8 @@ struct StateFiles {
       try folder.syncNames()
       inPlace = (file, header)
     } catch {
-      // In place of what was written, which takes room.
+      // What was written takes room.
+      if prepared == nil { folder.remove(temporaryName) }
       prepareFile()
       switch error.number {
       case EISDIR, ENOTEMPTY: throw .notAFile(directory.path(of: slotName(slot)))

@@ -269,7 +269,7 @@ import Testing
     let files = WatchedFileSystem(disk)
     let store = try open(files)
     files.fail("sync NEW", ENOSPC)
-    files.fail("remove NEW", EIO)
+    files.fail("remove NEW", EIO, times: 2)
     #expect(saving(store) == .noSpace("save the state in /state", errno: ENOSPC))
     #expect(FaultProof.hasLeftover(disk.visible))
     try store.save(two)
