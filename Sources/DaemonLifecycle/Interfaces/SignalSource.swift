@@ -23,8 +23,6 @@ final class SignalSource: LifecycleSource, LifecycleSink {
     var signals: [UnixSignal] = []
     /// Those that were ignored at the start, as nohup(1) wants them, and SIGINT and SIGQUIT while system(3) runs.
     var ignored: [UnixSignal] = []
-    /// The terminal in which the daemon was started, if it was.
-    var terminal: OwnTerminal?
     /// Whether a closed pipe no longer ends the process.
     var ignoresBrokenPipes = false
     /// The signalfd; -1 when it is closed or unavailable, so that the handlers take all signals.
@@ -39,6 +37,8 @@ final class SignalSource: LifecycleSource, LifecycleSink {
     var untilNextCheck: [Duration] = [.seconds(9), .milliseconds(900), .milliseconds(100)]
   }
   let opened = Mutex(Opened())
+  /// The terminal in which the daemon was started, if it was.
+  private let terminal = OwnTerminal()
   /// Empty between two readings, which use its room. Used by the listening thread only.
   nonisolated(unsafe) private var taken = TakenSignals()
 
@@ -97,7 +97,6 @@ final class SignalSource: LifecycleSource, LifecycleSink {
     // Last, so that a handler of the map is found. Otherwise `daemon | head` would end the daemon without a save.
     clinux_ignore_broken_pipes()
     opened.withLock {
-      $0.terminal = OwnTerminal()
       $0.ignoresBrokenPipes = true
       $0.direct = $0.setDirect()
     }
@@ -112,15 +111,15 @@ final class SignalSource: LifecycleSource, LifecycleSink {
   /// Reads each signal at most once, in the order in which the last of its kind arrived.
   func read(_ ready: PolledDescriptor, _ take: (SourceInput) -> Void) {
     // Under the lock, so that `close` can't hand the descriptor's number to someone else meanwhile.
-    let (isNewNote, terminal) = opened.withLock { opened in
+    let isNewNote = opened.withLock { opened in
       // Drained before the records are taken, as the waker was: a signal in between causes one needless wake-up.
       if ready.number >= 0, ready.number == opened.direct { clinux_signal_drain(opened.direct) }
       taken.take(opened.signals)
-      return (taken.havePassedOn && opened.notePassedOn(taken), opened.terminal)
+      return taken.havePassedOn && opened.notePassedOn(taken)
     }
     if isNewNote { sendNote() }
     if taken.isEmpty { return }
-    taken.visit { take(input(of: $0, $1, terminal)) }
+    taken.visit { take(input(of: $0, $1)) }
     taken.clear()
     // One that competes for them may have taken others. Not with each: a check reads /proc.
     let last = MonotonicTime(nanoseconds: lastCheck.load(ordering: .relaxed))
@@ -143,9 +142,7 @@ final class SignalSource: LifecycleSource, LifecycleSink {
     return opened.withLock { $0.untilNextCheck.popLast() }.map { .now().advanced(by: $0) }
   }
 
-  private func input(
-    of signal: UnixSignal, _ record: clinux_signal_record, _ terminal: OwnTerminal?
-  ) -> SourceInput {
+  private func input(of signal: UnixSignal, _ record: clinux_signal_record) -> SourceInput {
     let isHangUp = signal == .sighup && terminal?.wasClosed(asToldBy: record) == true
     let sender = isHangUp ? .kernel : LifecycleCause.Sender(record)
     let cause = LifecycleCause(.signal(signal, from: sender, coalesced: Int(record.count)))
@@ -172,7 +169,7 @@ final class SignalSource: LifecycleSource, LifecycleSink {
     if closing.conflictNote != nil { inputs.append(.fact(.statusNote(.signals, nil))) }
     var taken = TakenSignals()
     taken.take(closing.signals)
-    taken.visit { inputs.append(input(of: $0, $1, closing.terminal)) }
+    taken.visit { inputs.append(input(of: $0, $1)) }
     return inputs
   }
 }
