@@ -242,6 +242,7 @@ import Testing
       Issue.record("no error")
       return
     }
-    #expect("\(StateError.noStateDirectory(reason))" == reason.description)
+    let none = StateError.noStateDirectory(reason)
+    #expect("\(none)" == reason.description && none.exitStatus == 73)
   }
 }
