@@ -2,7 +2,6 @@
 #include "CExploration.h"
 
 #include <stdatomic.h>
-#include <stddef.h>
 
 #define SWIFT __attribute__((swiftcall))
 

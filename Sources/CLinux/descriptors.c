@@ -8,8 +8,6 @@
 #include <sys/resource.h>
 #include <sys/un.h>
 
-_Static_assert(CLINUX_DESCRIPTORS_MAX == 253, "SCM_MAX_FD of the kernel");
-
 // MARK: Memory files and pipes
 
 int clinux_memfd(const char *name) { return memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING); }
@@ -125,14 +123,8 @@ ssize_t clinux_receive_descriptors(int socket, void *bytes, size_t capacity,
   return length;
 }
 
-// MARK: What a descriptor is
+// MARK: What the process has
 
-int clinux_set_close_on_exec(int fd) {
-  int flags = fcntl(fd, F_GETFD);
-  return flags < 0 ? -1 : fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
-}
-
-extern char **environ;
 bool clinux_is_secure(void) { return getauxval(AT_SECURE) != 0; }
 
 char **clinux_environment(void) {

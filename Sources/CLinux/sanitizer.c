@@ -20,11 +20,8 @@ void __tsan_release(void *address);
 #define SWIFT __attribute__((swiftcall))
 #define SELF __attribute__((swift_context))
 
-// Synchronization._MutexHandle._lockSlow(Swift.UInt32) -> ()
 #define LOCK "$s15Synchronization12_MutexHandleV9_lockSlowyys6UInt32VF"
-// Synchronization._MutexHandle._unlockSlow() -> ()
 #define UNLOCK "$s15Synchronization12_MutexHandleV11_unlockSlowyyF"
-// Synchronization._MutexHandle._tryLockSlow() -> Swift.Bool
 #define TRY_LOCK "$s15Synchronization12_MutexHandleV12_tryLockSlowSbyF"
 
 SWIFT void lock_slow(uint32_t thread, SELF void *mutex) __asm__(LOCK);

@@ -192,11 +192,6 @@ int clinux_signal_listen(int signo, clinux_waker *waker, bool keep_ignored) {
   return error;
 }
 
-bool clinux_signal_is_handled(int signo) {
-  uintptr_t handler = clinux_signal_handler(signo);
-  return handler != (uintptr_t)SIG_DFL && handler != (uintptr_t)SIG_IGN;
-}
-
 void clinux_signal_yield(int signo) {
   if (clinux_signal_handler(signo) == clinux_own_handler()) sigaction(signo, &slots[signo].found, NULL);
 }

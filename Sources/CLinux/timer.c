@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "CLinux.h"
 
-#include <sys/timerfd.h>
-
 int clinux_make_timer(void) { return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK); }
 
 bool clinux_set_timer(int fd, int64_t nanoseconds) {

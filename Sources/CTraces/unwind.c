@@ -238,11 +238,7 @@ static bool step(int memory, frame *f, bool is_first) {
   size_t size = encoded_size(cie.encoding);
   number(&body, size);
   number(&body, size);
-  if (cie.has_augmentation) {
-    uint64_t skipped = uleb(&body);
-    if (skipped > (size_t)(body.end - body.at)) return false;
-    body.at += skipped;
-  }
+  if (cie.has_augmentation) skip(&body, uleb(&body));
   rules initial = {0}, row;
   if (!run(cie.program, &cie, UINT64_MAX, &initial, &initial)) return false;
   row = initial;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hooks of Swift's runtime through which an exploration gets all jobs of a run. Swift can't declare functions with
 // its own calling convention. The runtime exports these hooks, but they are no API: RunJobs tries them out.
-#ifndef CEXPLORATION_H
-#define CEXPLORATION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ bool cexploration_offer(void *job, bool is_for_main);
 
 /// Which run this thread is in from now on.
 void cexploration_enter(const void *run);
-
-#endif

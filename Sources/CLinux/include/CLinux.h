@@ -93,9 +93,6 @@ bool clinux_set_timer(int fd, int64_t nanoseconds);
 /// sigaction(2).
 int clinux_signal_listen(int signo, clinux_waker *waker, bool keep_ignored);
 
-/// Whether the process has a handler for `signo`, its own or another's.
-bool clinux_signal_is_handled(int signo);
-
 /// Puts the disposition found by `clinux_signal_listen` back (unless the handler was replaced
 /// meanwhile) and waits until no handler uses the waker any more, so that it can be freed.
 /// `signo` stays claimed, so that no other source takes its record.
@@ -216,7 +213,7 @@ static const int CLINUX_SOCK_SEQPACKET = SOCK_SEQPACKET;
 static const int CLINUX_SOCK_CLOEXEC = SOCK_CLOEXEC;
 static const int CLINUX_SOCK_NONBLOCK = SOCK_NONBLOCK;
 
-int clinux_set_close_on_exec(int fd);
+static inline int clinux_set_close_on_exec(int fd) { return fcntl(fd, F_SETFD, FD_CLOEXEC); }  // variadic
 /// Whether this process has privileges that its caller may lack: setuid, setgid, file capabilities (AT_SECURE of
 /// getauxval(3)).
 bool clinux_is_secure(void);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where another thread of this process waits: its stack, from the kernel's word on it and the call frame information of
 // the code, without a signal, which would interrupt what it waits in.
-#ifndef CTRACES_H
-#define CTRACES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ int ctraces_walk(int memory, uintptr_t pc, uintptr_t sp, uintptr_t *addresses, i
 /// The name of the function of an address, as in Swift's sources, to be freed; as the linker knows it, where it is not
 /// Swift's; NULL where it is not known. `object` receives the path of its program or library, `offset` the place in that.
 char *ctraces_name(uintptr_t address, const char **object, uintptr_t *offset);
-
-#endif

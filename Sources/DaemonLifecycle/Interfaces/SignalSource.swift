@@ -104,7 +104,7 @@ final class SignalSource: LifecycleSource, LifecycleSink {
 
   /// SIGHUP, unless it is mapped or other code of this process handles it.
   private var unmappedReloadSignal: [UnixSignal] {
-    guard isSupervised, map[.sighup] == nil, !clinux_signal_is_handled(SIGHUP) else { return [] }
+    guard isSupervised, map[.sighup] == nil, clinux_signal_handler(SIGHUP) <= 1 else { return [] }
     return [.sighup]
   }
 
