@@ -7,8 +7,10 @@ final class LinuxFileSystem: StateFileSystem {
 
   var userID: UInt32 { geteuid() }
 
-  private func check(_ result: Int32) throws(SystemCallError) {
-    if result < 0 { throw SystemCallError(number: clinux_errno()) }
+  @discardableResult
+  private func check<Answer: SignedInteger>(_ answer: Answer) throws(SystemCallError) -> Answer {
+    if answer < 0 { throw SystemCallError(number: clinux_errno()) }
+    return answer
   }
 
   private func status(_ call: (inout stat) -> Int32) throws(SystemCallError) -> FileStatus {
@@ -28,9 +30,7 @@ final class LinuxFileSystem: StateFileSystem {
       case .create: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
       case .lock: O_RDWR | O_CREAT | O_NOFOLLOW
       }
-    let file = clinux_open_at(directory, name, flags, 0o600)
-    try check(file)
-    return file
+    return try check(clinux_open_at(directory, name, flags, 0o600))
   }
 
   func status(of file: Int32) throws(SystemCallError) -> FileStatus {
@@ -50,14 +50,12 @@ final class LinuxFileSystem: StateFileSystem {
       result = CLinux.read(file, buffer.baseAddress, count)
       initialized = max(0, result)
     }
-    if result < 0 { throw SystemCallError(number: clinux_errno()) }
+    try check(result)
     return bytes
   }
 
   func write(_ file: Int32, _ bytes: ArraySlice<UInt8>) throws(SystemCallError) -> Int {
-    let count = bytes.withUnsafeBytes { clinux_write(file, $0.baseAddress, $0.count) }
-    if count < 0 { throw SystemCallError(number: clinux_errno()) }
-    return count
+    try check(bytes.withUnsafeBytes { clinux_write(file, $0.baseAddress, $0.count) })
   }
 
   func sync(_ file: Int32) throws(SystemCallError) { try check(fsync(file)) }

@@ -28,7 +28,7 @@ public final class SavedState: StateObserver {
     /// The last save that has ended, and its result.
     var ended: (round: UInt64, result: Result<Bool, any Error>) = (0, .success(false))
     /// Whether a save is running; the next begins only when none is.
-    var isRunning = false
+    var isRunning: Bool { begun > ended.round }
     /// The callers that wait for the running save, in order of arrival.
     var waiting: [Sleeper] = []
   }
@@ -104,7 +104,6 @@ public final class SavedState: StateObserver {
         return .wait(sleeper)
       }
       rounds.begun += 1
-      rounds.isRunning = true
       return .run(rounds.begun)
     }
   }
@@ -116,7 +115,6 @@ public final class SavedState: StateObserver {
     }
     let waiting = rounds.withLock { rounds in
       rounds.ended = (round, result)
-      rounds.isRunning = false
       defer { rounds.waiting = [] }
       return rounds.waiting
     }

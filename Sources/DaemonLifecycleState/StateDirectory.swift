@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
-import DaemonLifecycle
-import DaemonSystemd
 
 /// The directory of a state, opened once. All further calls are relative to it, so a path that is redirected later does
 /// not redirect a save.

@@ -63,13 +63,13 @@ public enum StateError: ExitStatusError, Sendable, Equatable, CustomStringConver
       "\(path) is intact, but not a state of this program: \(reason)"
     case .unencodable(let reason): "The state could not be encoded: \(reason)"
     case .noSpace(let purpose, let errno):
-      "Could not \(purpose): \(errnoText(errno)). "
+      "Could not \(purpose): \(String(cString: strerror(errno))). "
         + (errno == EFBIG ? "Raise the limit on a file's size (LimitFSIZE=)" : "Make room")
         + ", and save again; what was saved before is still there."
     case .readOnly(let purpose):
       "Could not \(purpose): the file system is read-only. What was saved before is still there."
     case .system(let purpose, let errno):
-      "Could not \(purpose): \(errnoText(errno)) (errno \(errno))."
+      "Could not \(purpose): \(String(cString: strerror(errno))) (errno \(errno))."
     }
   }
 
@@ -107,5 +107,3 @@ public enum StateError: ExitStatusError, Sendable, Equatable, CustomStringConver
     }
   }
 }
-
-private func errnoText(_ errno: Int32) -> String { String(cString: strerror(errno)) }

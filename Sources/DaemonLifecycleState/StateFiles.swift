@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
-import DaemonLifecycle
 import DaemonSystemd
 
 /// The files of one state in its directory, for one caller at a time. It is not `Sendable`: a store keeps it in its
@@ -102,14 +101,8 @@ struct StateFiles {
   /// Frees the descriptor of the file that was prepared. Returns whether there was one.
   mutating func releasePrepared() -> Bool { prepared.take() != nil }
 
-  struct Found {
-    let slot: Int
-    let record: StateRecord
-    let broken: [String]
-  }
-
   /// Loads the newest intact state and makes it durable; returns `nil` when there are no files.
-  mutating func load() throws(StateError) -> Found? {
+  mutating func load() throws(StateError) -> StoredState? {
     durableSlot = nil
     defer { prepareFile() }
     var newest: (slot: Int, record: StateRecord)?
@@ -135,7 +128,9 @@ struct StateFiles {
     let isCurrent = broken.isEmpty && newest.record.version == version
     try makeDurable(newest.slot, isCurrent ? newest.record.header : nil)
     lastGeneration = newest.record.generation
-    return Found(slot: newest.slot, record: newest.record, broken: broken)
+    return StoredState(
+      bytes: newest.record.bytes, version: newest.record.version, generation: lastGeneration,
+      path: directory.path(of: slotName(newest.slot)), broken: broken)
   }
 
   private func read(_ slot: Int) throws(StateError) -> StateRecord.Reading? {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
-import DaemonSystemd
 
 /// The advisory lock on a state: a file beside it, locked with flock(2) as long as this value lives, and never removed.
 ///

@@ -35,7 +35,6 @@ struct StateRecord: Equatable {
 
   var header: [UInt8] {
     var file = StateRecord.magic
-    file.reserveCapacity(StateRecord.headerSize)
     file.append(littleEndian: StateRecord.format)
     file.append(littleEndian: version)
     file.append(littleEndian: generation)
@@ -74,7 +73,7 @@ struct StateRecord: Equatable {
   /// The length in the header, before the checksum is verified; `nil` when it is no header.
   static func length(inHeader header: [UInt8]) -> UInt64? {
     guard header.count >= headerSize, header.starts(with: magic) else { return nil }
-    return header.littleEndian(at: 24, as: UInt64.self)
+    return header.littleEndian(at: 24)
   }
 
   static func read(_ file: [UInt8]) -> Reading {
@@ -82,22 +81,22 @@ struct StateRecord: Equatable {
     if file.isEmpty { return .broken("is empty") }
     guard file.starts(with: magic.prefix(file.count)) else { return .notAState }
     guard file.count >= headerSize else { return .wrongLength(file.count, payload: 0) }
-    let length = file.littleEndian(at: 24, as: UInt64.self)
+    let length: UInt64 = file.littleEndian(at: 24)
     let payload = file[headerSize...]
     let checksum = checksum(header: file[..<checksumOffset], payload)
-    guard file.littleEndian(at: checksumOffset, as: UInt64.self) == checksum else {
+    guard file.littleEndian(at: checksumOffset) == checksum else {
       return length == UInt64(payload.count)
         ? .broken("fails its checksum")
         : .wrongLength(file.count, payload: length)
     }
-    let format = file.littleEndian(at: 8, as: UInt32.self)
+    let format: UInt32 = file.littleEndian(at: 8)
     guard format <= StateRecord.format else { return .newerFormat(format) }
     // With a matching checksum, the file was made by hand.
     guard format == StateRecord.format, length == UInt64(payload.count) else { return .notAState }
     return .whole(
       StateRecord(
-        version: file.littleEndian(at: 12, as: UInt32.self),
-        generation: file.littleEndian(at: 16, as: UInt64.self), bytes: Array(payload)))
+        version: file.littleEndian(at: 12), generation: file.littleEndian(at: 16),
+        bytes: Array(payload)))
   }
 }
 
@@ -109,9 +108,7 @@ extension [UInt8] {
   }
 
   /// Reads a number; the caller has checked the length.
-  fileprivate func littleEndian<Number: FixedWidthInteger>(at offset: Int, as: Number.Type)
-    -> Number
-  {
+  fileprivate func littleEndian<Number: FixedWidthInteger>(at offset: Int) -> Number {
     self[offset..<offset + Number.bitWidth / 8].reversed().reduce(0) { $0 << 8 | Number($1) }
   }
 }

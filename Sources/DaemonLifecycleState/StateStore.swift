@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import CLinux
-import DaemonLifecycle
 public import DaemonSystemd
 import Synchronization
 
@@ -33,7 +31,6 @@ import Synchronization
 public final class StateStore: Sendable {
   /// The path of the directory that the state is in.
   public let directory: String
-  private let name: String
   private let state: Mutex<State>
 
   private struct State {
@@ -94,7 +91,6 @@ public final class StateStore: Sendable {
     files: any StateFileSystem
   ) throws(StateError) {
     try StateStore.check(name)
-    self.name = name
     let opened = try StateDirectory(directory, files)
     self.directory = opened.path
     state = Mutex(
@@ -132,19 +128,12 @@ public final class StateStore: Sendable {
     }
     state.isChecked = false
     let found = try state.files.load()
-    if let found, found.record.version > state.files.version {
-      throw .newerVersion(
-        path(of: found), found: found.record.version, known: state.files.version)
+    if let found, found.version > state.files.version {
+      throw .newerVersion(found.path, found: found.version, known: state.files.version)
     }
     state.isChecked = true
-    return found.map {
-      StoredState(
-        bytes: $0.record.bytes, version: $0.record.version, generation: $0.record.generation,
-        path: path(of: $0), broken: $0.broken)
-    }
+    return found
   }
-
-  private func path(of found: StateFiles.Found) -> String { "\(directory)/\(name).\(found.slot)" }
 
   // MARK: Save
 
