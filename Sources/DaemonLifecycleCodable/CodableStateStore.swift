@@ -35,7 +35,9 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
   public convenience init(
     _ store: StateStore, encoder: JSONEncoder? = nil, decoder: JSONDecoder = JSONDecoder()
   ) {
-    let encoder = encoder ?? .withSortedKeys
+    let sorting = JSONEncoder()
+    sorting.outputFormatting = .sortedKeys
+    let encoder = encoder ?? sorting
     self.init(
       store, encode: { try [UInt8](encoder.encode($0)) },
       decode: { _, bytes in try decoder.decode(Value.self, from: Data(bytes)) })
@@ -151,13 +153,5 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
     }
     let place = path.map { $0.stringValue }.joined(separator: ".")
     return place.isEmpty ? what : "\(place): \(what)"
-  }
-}
-
-extension JSONEncoder {
-  fileprivate static var withSortedKeys: JSONEncoder {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = .sortedKeys
-    return encoder
   }
 }

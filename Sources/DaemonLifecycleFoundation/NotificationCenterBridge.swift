@@ -26,13 +26,19 @@ extension LifecycleObservable {
   /// - Parameter center: The centre to post to. Default: the default centre.
   /// - Returns: A token that ends the bridge when it is cancelled or released.
   public func bridge(to center: NotificationCenter = .default) -> LifecycleToken {
-    let bridge = NotificationCenterBridge(center)
+    let bridge = NotificationCenterBridge()
+    func hook<N: LifecycleNotification>(_ type: N.Type) -> Hook {
+      .closure(for: type, owner: NotificationCenterBridge.self) { _, notification in
+        // By this object, adoptions recognize what a bridge has posted.
+        center.post(name: .daemon(type), object: notification)
+      }
+    }
     func add(_ name: String, for direction: NotificationKind.Direction, order: Int) {
       let kinds = NotificationKind.allCases.filter {
         $0.row.direction == direction && $0 != .checkHealth
       }
       core.add(
-        closures: kinds.map { bridge.hook($0.row.type) }, owner: bridge, name: name,
+        closures: kinds.map { hook($0.row.type) }, owner: bridge, name: name,
         phase: LifecyclePhase(order: order))
     }
     add("NotificationsOnTheWayUp", for: .up, order: .max)
@@ -41,15 +47,5 @@ extension LifecycleObservable {
   }
 }
 
-private final class NotificationCenterBridge: Sendable {
-  private let center: NotificationCenter
-
-  init(_ center: NotificationCenter) { self.center = center }
-
-  func hook<N: LifecycleNotification>(_ type: N.Type) -> Hook {
-    .closure(for: type, owner: NotificationCenterBridge.self) { bridge, notification in
-      // By this object, adoptions recognize what a bridge has posted.
-      bridge.center.post(name: .daemon(type), object: notification)
-    }
-  }
-}
+/// The identity of the two observers.
+private final class NotificationCenterBridge: Sendable {}

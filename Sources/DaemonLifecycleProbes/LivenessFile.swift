@@ -8,7 +8,7 @@ final class LivenessFile: Sendable {
   private let path: String
   private let warn: @Sendable (String) -> Void
   /// The last error, so that it is logged once.
-  private let lastError = Mutex<Int32>(0)
+  private let lastError = Atomic<Int32>(0)
 
   init(_ path: String, warn: @escaping @Sendable (String) -> Void) {
     self.path = path
@@ -17,11 +17,7 @@ final class LivenessFile: Sendable {
 
   func touch() {
     let error = Self.touch(path)
-    let isNew = lastError.withLock { last in
-      defer { last = error }
-      return error != 0 && error != last
-    }
-    if isNew {
+    if lastError.exchange(error, ordering: .relaxed) != error, error != 0 {
       warn(
         "The liveness file \(path) could not be touched: \(String(cString: strerror(error))) (errno \(error));"
           + " liveness probes will fail.")

@@ -26,8 +26,8 @@ public final class FakeServiceManager: Sendable {
   /// The value for `NOTIFY_SOCKET`.
   package let address: String
 
-  /// The number of descriptors that a daemon may store, as `FileDescriptorStoreMax=`.
-  package let descriptorStoreLimit: Int
+  /// The variables that a child needs to find this manager: `NOTIFY_SOCKET` and `FDSTORE`.
+  public let environment: [String: String]
 
   /// Makes a manager, which listens at once.
   ///
@@ -40,17 +40,12 @@ public final class FakeServiceManager: Sendable {
     let address = path ?? "@fake-service-manager-\(getpid())-\(UInt64.random(in: .min ... .max))"
     receiver = try NotificationReceiver(address: address, limit: descriptorStoreLimit)
     self.address = address
-    self.descriptorStoreLimit = descriptorStoreLimit
+    var variables = ["NOTIFY_SOCKET": address]
+    if descriptorStoreLimit > 0 { variables["FDSTORE"] = String(descriptorStoreLimit) }
+    environment = variables
   }
 
   deinit { receiver.stop() }
-
-  /// The variables that a child needs to find this manager: `NOTIFY_SOCKET` and `FDSTORE`.
-  public var environment: [String: String] {
-    var variables = ["NOTIFY_SOCKET": address]
-    if descriptorStoreLimit > 0 { variables["FDSTORE"] = String(descriptorStoreLimit) }
-    return variables
-  }
 
   // MARK: Messages
 
@@ -111,7 +106,7 @@ public final class FakeServiceManager: Sendable {
 
   /// Resets ``service`` for the daemon's next run; call it before that run begins. Stored descriptors are kept. A mock
   /// with this manager calls it automatically.
-  public func willRestart() { receiver.update { $0.rules.beginRun() } }
+  public func willRestart() { receiver.update { $0.rules.service = ServiceState() } }
 
   // MARK: Descriptors
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 public import DaemonLifecycle
 public import DaemonSystemd
-import Synchronization
 
 /// A stand-in for `LifecycleSubject` in tests: the same registry and delivery, without signals, on a clock that only
 /// the test moves.
@@ -61,7 +60,11 @@ public final class MockLifecycleSubject: LifecycleObservable {
     let recorder = Recorder()
     self.patience = patience
     self.recorder = recorder
-    let passed = serviceManager.map(Self.passed)
+    // Read now, and not at the first use: what this run stores is for the next.
+    let passed = serviceManager.map { manager in
+      manager.willRestart()
+      return Result { () throws(SystemdError) in try manager.storedDuplicates() }
+    }
     core = LifecycleCore(
       testing: configuration, initialState: state, pool: pool, recorder: recorder,
       notifyAddress: serviceManager?.address,
@@ -74,14 +77,6 @@ public final class MockLifecycleSubject: LifecycleObservable {
   }
 
   deinit { core.close() }
-
-  /// Read now, and not at the first use: what this run stores is for the next.
-  private static func passed(
-    by manager: FakeServiceManager
-  ) -> Result<PassedDescriptors, SystemdError> {
-    manager.willRestart()
-    return Result { () throws(SystemdError) in try manager.storedDuplicates() }
-  }
 
   // MARK: Events
 
@@ -150,7 +145,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
     let cause = LifecycleCause(.launch)
     let before = recorder.current.reports.count
     core.requestLaunch()
-    try await untilIdle("launch()")
+    try await core.untilIdle(patience: patience, for: "launch()")
     let reports = recorder.current.reports.dropFirst(before).filter {
       if case .launch = $0.cause.origin { true } else { false }
     }
@@ -165,7 +160,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
   nonisolated(nonsending) public func waitUntilSettled() async throws(PendingError)
     -> LifecycleReport
   {
-    try await untilIdle("waitUntilSettled()")
+    try await core.untilIdle(patience: patience, for: "waitUntilSettled()")
     return report(since: 0, Self.cause)
   }
 
@@ -198,15 +193,11 @@ public final class MockLifecycleSubject: LifecycleObservable {
   nonisolated(nonsending) private func report(
     of cause: LifecycleCause, _ call: String, _ event: () -> Void
   ) async throws(PendingError) -> LifecycleReport {
-    try await untilIdle(call)
+    try await core.untilIdle(patience: patience, for: call)
     let before = recorder.current.reports.count
     event()
-    try await untilIdle(call)
-    return report(since: before, cause)
-  }
-
-  nonisolated(nonsending) private func untilIdle(_ call: String) async throws(PendingError) {
     try await core.untilIdle(patience: patience, for: call)
+    return report(since: before, cause)
   }
 
   private func report(since count: Int, _ cause: LifecycleCause) -> LifecycleReport {

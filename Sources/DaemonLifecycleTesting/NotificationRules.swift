@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import DaemonSystemd
-
 /// The rules by which systemd follows a service's messages. It records those that systemd would ignore or misread; that
 /// each field is well-formed is checked when it is sent. Pure: no I/O.
 struct NotificationRules: Sendable {
@@ -8,12 +6,9 @@ struct NotificationRules: Sendable {
 
   /// One sentence for each violation, in the order of the messages.
   private(set) var violations: [String] = []
-  private(set) var service = FakeServiceManager.ServiceState()
+  var service = FakeServiceManager.ServiceState()
   /// The time of the last request to reload, in microseconds of `CLOCK_MONOTONIC`.
   var reloadRequestedAt: UInt64 = 0
-
-  /// Begins a new run: further messages are from another process.
-  mutating func beginRun() { service = FakeServiceManager.ServiceState() }
 
   mutating func note(_ sentence: String, _ message: Message) {
     let text = message.description

@@ -11,7 +11,7 @@ extension ServiceEnvironment {
   package var readinessDescriptor: Int32? {
     get throws(SystemdError) {
       guard let text = self["NOTIFY_FD"], !text.isEmpty else { return nil }
-      guard let number = decimal(text.utf8, as: Int32.self), number > 2 else {
+      guard let number: Int32 = decimal(text.utf8), number > 2 else {
         throw malformed("NOTIFY_FD", "is not the number of a descriptor above 2")
       }
       return number

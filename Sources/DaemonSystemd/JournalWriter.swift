@@ -37,12 +37,9 @@ package final class JournalWriter: Sendable {
   @discardableResult
   package func write(_ entry: JournalEntry) -> Bool {
     let unreported = dropped.exchange(0, ordering: .relaxed)
-    if unreported > 0, !send(Self.notice(of: unreported)) {
-      dropped.add(unreported + 1, ordering: .relaxed)
-      return false
-    }
-    if send(entry) { return true }
-    dropped.add(1, ordering: .relaxed)
+    let isReported = unreported == 0 || send(Self.notice(of: unreported))
+    if isReported, send(entry) { return true }
+    dropped.add(isReported ? 1 : unreported + 1, ordering: .relaxed)
     return false
   }
 

@@ -25,18 +25,4 @@ public struct OwnedDescriptor: ~Copyable, Sendable {
     discard self
     return number
   }
-
-  /// Reads a file without a known size to its end; returns `nil` when that is more than `limit` bytes.
-  func bytesToEnd(limit: Int, purpose: String) throws(SystemdError) -> [UInt8]? {
-    var bytes: [UInt8] = []
-    var chunk = [UInt8](repeating: 0, count: 16 * 1024)
-    while bytes.count <= limit {
-      let count = read(rawValue, &chunk, chunk.count)
-      if count == 0 { return bytes }
-      if count < 0, clinux_errno() == EINTR { continue }
-      guard count > 0 else { throw .system(purpose, errno: clinux_errno()) }
-      bytes.append(contentsOf: chunk[..<count])
-    }
-    return nil
-  }
 }

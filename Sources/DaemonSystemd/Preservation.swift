@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import CLinux
 import Synchronization
 
 /// Descriptors and bytes, by name, that the service manager keeps between two runs of the service.
@@ -100,7 +99,9 @@ public final class Preservation: Sendable {
     self.notify = notify
     self.limit = notify.hasServiceManager ? max(0, limit) : 0
     var account = Account()
-    for description in passed.descriptions where Self.needsPlace(description.use) {
+    // Sockets of socket units, which a store rarely has.
+    let uncounted: [DescriptorUse?] = [.listeningStream, .listeningPackets, .datagram]
+    for description in passed.descriptions where !uncounted.contains(description.use) {
       account.add(description.name)
     }
     self.account = Mutex(account)
@@ -112,14 +113,6 @@ public final class Preservation: Sendable {
     reserve.withLock { reserve in
       if reserve.memory == nil { reserve.memory = try? .emptyMemory(named: "preserved") }
       if reserve.pipe == nil { reserve.pipe = try? BarrierPipe() }
-    }
-  }
-
-  /// Whether a passed descriptor is counted as stored. Sockets of socket units, which a store rarely has, are not.
-  private static func needsPlace(_ use: DescriptorUse?) -> Bool {
-    switch use {
-    case .listeningStream, .listeningPackets, .datagram: false
-    default: true
     }
   }
 

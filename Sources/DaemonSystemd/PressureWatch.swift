@@ -50,7 +50,7 @@ package struct PressureWatch: Sendable, Hashable {
       if line.isEmpty { continue }
       let id = line.prefix { $0 != UInt8(ascii: ":") }
       let controllers = line[id.endIndex...].dropFirst().prefix { $0 != UInt8(ascii: ":") }
-      guard controllers.endIndex < line.endIndex, let hierarchy = decimal(id, as: UInt32.self)
+      guard controllers.endIndex < line.endIndex, let hierarchy: UInt32 = decimal(id)
       else {
         throw malformed("is not id:controllers:path", line)
       }
@@ -118,8 +118,14 @@ package func readProcFile(_ path: String) throws(SystemdError) -> [UInt8] {
   let number = clinux_open(path, O_RDONLY | O_CLOEXEC)
   guard number >= 0 else { throw .system("open \(path)", errno: clinux_errno()) }
   let file = OwnedDescriptor(owning: number)
-  guard let bytes = try file.bytesToEnd(limit: 64 << 20, purpose: "read \(path)") else {
-    throw .malformedInput("\(path) is larger than 64 MiB.")
+  var bytes: [UInt8] = []
+  var chunk = [UInt8](repeating: 0, count: 16 * 1024)
+  while bytes.count <= 64 << 20 {
+    let count = read(file.rawValue, &chunk, chunk.count)
+    if count == 0 { return bytes }
+    if count < 0, clinux_errno() == EINTR { continue }
+    guard count > 0 else { throw .system("read \(path)", errno: clinux_errno()) }
+    bytes.append(contentsOf: chunk[..<count])
   }
-  return bytes
+  throw .malformedInput("\(path) is larger than 64 MiB.")
 }

@@ -94,7 +94,7 @@ public struct ServiceEnvironment: Sendable {
     if (try? notifySocket) != nil { return true }
     guard self["INVOCATION_ID"] != nil else { return false }
     guard let pid = self["SYSTEMD_EXEC_PID"] else { return true }  // before systemd 248
-    return decimal(pid.utf8, as: Int32.self) == processID
+    return decimal(pid.utf8) == processID
   }
 
   /// Whether systemd requests that this run logs more than usual (`DEBUG_INVOCATION`, systemd 257): the unit has
@@ -128,7 +128,7 @@ public struct ServiceEnvironment: Sendable {
   public var watchdogPeriod: Duration? {
     get throws(SystemdError) {
       let pid = try self.processID(in: "WATCHDOG_PID")
-      guard let period = try number(in: "WATCHDOG_USEC", as: UInt64.self) else { return nil }
+      guard let period: UInt64 = try number(in: "WATCHDOG_USEC") else { return nil }
       guard period < UInt64.max else {
         throw malformed("WATCHDOG_USEC", "means infinity, which is no period")
       }
@@ -143,7 +143,7 @@ public struct ServiceEnvironment: Sendable {
   ///
   /// - Throws: `malformedVariable`.
   package var fdStoreLimit: Int? {
-    get throws(SystemdError) { try number(in: "FDSTORE", as: Int.self) }
+    get throws(SystemdError) { try number(in: "FDSTORE") }
   }
 
   /// The identity that standard output or standard error has if it goes to the journal (`JOURNAL_STREAM`, systemd 231).
@@ -226,11 +226,9 @@ public struct ServiceEnvironment: Sendable {
     .malformedVariable(name: name, value: self[name] ?? "", reason: reason)
   }
 
-  func number<Number: FixedWidthInteger>(in name: String, as: Number.Type) throws(SystemdError)
-    -> Number?
-  {
+  func number<Number: FixedWidthInteger>(in name: String) throws(SystemdError) -> Number? {
     guard let text = self[name] else { return nil }
-    guard let number = decimal(text.utf8, as: Number.self) else {
+    guard let number: Number = decimal(text.utf8) else {
       throw malformed(name, "is not a decimal number up to \(Number.max)")
     }
     return number
@@ -238,7 +236,7 @@ public struct ServiceEnvironment: Sendable {
 
   func processID(in name: String) throws(SystemdError) -> Int32? {
     guard let text = self[name] else { return nil }
-    guard let number = decimal(text.utf8, as: Int32.self), number > 0 else {
+    guard let number: Int32 = decimal(text.utf8), number > 0 else {
       throw malformed(name, "is not the number of a process")
     }
     return number

@@ -12,8 +12,10 @@ extension ServiceEnvironment {
   package var passedDescriptorNames: [String] {
     get throws(SystemdError) {
       guard try processID(in: "LISTEN_PID") == processID else { return [] }
-      guard let count = try number(in: "LISTEN_FDS", as: Int32.self), count > 0 else { return [] }
-      let most = ServiceEnvironment.mostPassed
+      guard let count: Int32 = try number(in: "LISTEN_FDS"), count > 0 else { return [] }
+      // The hard limit, since a process may lower the soft one while it has more open. Where that is unlimited, as in many
+      // containers, it is the kernel's default (fs.nr_open). Names for more would exhaust memory.
+      let most = Int32(clamping: min(clinux_descriptor_limit(), 1 << 20))
       guard count <= most else {
         throw malformed(
           "LISTEN_FDS", "is more than the \(most) descriptors this process may have (RLIMIT_NOFILE)"
@@ -33,12 +35,5 @@ extension ServiceEnvironment {
       }
       return parts.map { String(decoding: $0, as: UTF8.self) }
     }
-  }
-
-  /// The largest number of descriptors to expect: the hard limit, since a process may lower the soft one while it has
-  /// more open. Where that is unlimited, as in many containers, it is the kernel's default (fs.nr_open). Names for more
-  /// would exhaust memory.
-  private static var mostPassed: Int32 {
-    Int32(clamping: min(clinux_descriptor_limit(), 1 << 20))
   }
 }

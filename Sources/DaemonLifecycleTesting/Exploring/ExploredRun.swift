@@ -19,8 +19,6 @@ public final class ExploredRun: Sendable {
   let history = Mutex(["launch"])
   private let body = Mutex<RunBody?>(nil)
   private let check = Mutex<Check>({})
-  /// What the set-up, or the last check, has returned or thrown.
-  private let completed = Mutex<Result<Check, any Error>?>(nil)
   private let exit = Mutex<LifecycleExit?>(nil)
 
   init(_ choices: Choices, _ configuration: LifecycleConfiguration) {
@@ -131,7 +129,9 @@ public final class ExploredRun: Sendable {
 
   private func send(_ word: String, _ explorer: Explorer) {
     note(word + whileText)
-    explorer.coverage.withLock { [self] in $0.note(word, in: "\(mock.state)\(whileText)") }
+    explorer.coverage.withLock { [self] in
+      _ = $0.situations[word, default: []].insert("\(mock.state)\(whileText)")
+    }
     explorer.events[word]?(mock)
   }
 
@@ -139,8 +139,8 @@ public final class ExploredRun: Sendable {
   private func complete(
     _ operation: @escaping @Sendable () async throws -> Check
   ) -> Result<Check, any Error>? {
-    completed.withLock { $0 = nil }
-    Task.detached { [self] in
+    let completed = Mutex<Result<Check, any Error>?>(nil)
+    Task.detached {
       let result: Result<Check, any Error>
       do { result = .success(try await operation()) } catch { result = .failure(error) }
       completed.withLock { $0 = result }

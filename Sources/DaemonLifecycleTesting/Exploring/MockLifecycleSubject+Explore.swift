@@ -106,10 +106,6 @@ public struct Exploration: Sendable, CustomStringConvertible {
   /// The situations in which each event has arrived.
   var situations: [String: Set<String>] = [:]
 
-  mutating func note(_ event: String, in situation: String) {
-    situations[event, default: []].insert(situation)
-  }
-
   /// `665 runs, 24,509 choices; events arrived in so many situations: pause 13, reload 11, terminate 10`. A situation is
   /// the state, and the hook that was running. One with 0 was never sent.
   public var description: String {
