@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycleTesting
 import Synchronization
-import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
 
-/// Notes the types that it receives.
-private final class EveryHook: EveryHookObserver {
+/// Has every hook, and notes the types that it receives.
+private final class EveryHook: LaunchObserver, ForegroundObserver, BackgroundObserver,
+  StateObserver, ReloadObserver, SuspendObserver, ResumeObserver, PressureObserver, HealthObserver,
+  TerminationObserver
+{
   private let types = Mutex<[any LifecycleNotification.Type]>([])
-
-  func receive(_ notification: some LifecycleNotification) {
+  private func note(_ notification: some LifecycleNotification) {
     types.withLock { $0.append(type(of: notification)) }
   }
-
   /// Those received since the last call.
   func take() -> [any LifecycleNotification.Type] {
     types.withLock { types in
@@ -21,6 +21,17 @@ private final class EveryHook: EveryHookObserver {
       return types
     }
   }
+
+  func didFinishLaunching(_ notification: DidFinishLaunching) { note(notification) }
+  func willEnterForeground(_ notification: WillEnterForeground) { note(notification) }
+  func didEnterBackground(_ notification: DidEnterBackground) { note(notification) }
+  func shouldSaveState(_ notification: ShouldSaveState) { note(notification) }
+  func shouldReload(_ notification: ShouldReload) { note(notification) }
+  func willSuspend(_ notification: WillSuspend) { note(notification) }
+  func didResume(_ notification: DidResume) { note(notification) }
+  func didReceivePressure(_ notification: DidReceivePressure) { note(notification) }
+  func checkHealth(_ notification: CheckHealth) { note(notification) }
+  func willTerminate(_ notification: WillTerminate) { note(notification) }
 }
 
 @Suite struct NotificationKindTests {
