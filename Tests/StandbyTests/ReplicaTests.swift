@@ -150,6 +150,8 @@ import Testing
       let other = run.mock.observe(WillEnterForeground.self) { _ in
         let (ledger, number) = (try Ledger(path), try lines().count + 1)
         guard try ledger.lock() else { throw Wrong(lines: ["still locked"]) }
+        // Closing is not enough: a child that another test is spawning right now has the file, too.
+        defer { ledger.unlock() }
         try ledger.append("\(number) b")
         others.withLock { $0.append(number) }
       }
@@ -165,7 +167,9 @@ import Testing
         let both = numbers.map { "\($0) \(others.contains($0) ? "b" : "a")" }
         if lines.map(String.init) != both { throw Wrong(lines: lines) }
         guard run.mock.ending != nil || run.mock.state == .background else { return }
-        guard try Ledger(path).lock() else { throw Wrong(lines: ["still locked"]) }
+        let ledger = try Ledger(path)
+        guard try ledger.lock() else { throw Wrong(lines: ["still locked"]) }
+        ledger.unlock()
         if run.mock.ending != nil { unlink(path) }
       }
     }
