@@ -94,6 +94,10 @@ let thief: @Sendable ([String]) async throws -> Void = { arguments in
     lifecycle.restoreSignals()
     // As system(3) does that began before the end.
     if ways.contains("overlaps") { sigaction(signal, &found, nil) }
+    // The task may have gone on on a thread of the subject, which blocks signals.
+    var mask = sigset_t()
+    sigaddset(&mask, signal)
+    pthread_sigmask(SIG_UNBLOCK, &mask, nil)
     raise(signal)
   }
   finish(result)

@@ -17,10 +17,12 @@ import Stamping
   static func stamping(_ observer: some LifecycleObserver) -> Never {
     LifecycleSubject.runAndExit { lifecycle in
       lifecycle.addObserver(observer)
-      lifecycle.addForeground {
-        bench_ready()
-        try await lifecycle.clock.sleep(for: .seconds(1_000_000))
-      }
+      lifecycle.addObserver(Ready())
     }
+  }
+
+  /// Once, and not with each foreground: what follows on the channel are stamps.
+  private final class Ready: LaunchObserver {
+    func didFinishLaunching(_ notification: DidFinishLaunching) { bench_ready() }
   }
 }
