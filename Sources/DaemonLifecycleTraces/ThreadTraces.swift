@@ -57,12 +57,12 @@ enum ThreadTraces {
       name.map { $0.hasPrefix("swift_job_run") || $0.hasPrefix("swift::runJob") } ?? false
     }
     var isSystem: Bool { object.hasPrefix("libc.so") || object.hasPrefix("ld-linux") }
-    /// Whether it is this package's, the runtime's, or glue of the compiler.
+    /// Whether it is this package's, the runtime's, or glue of the compiler. A runtime may be stripped, or linked in.
     var isInternal: Bool {
+      if object.hasPrefix("libswift") || object.hasPrefix("libdispatch") { return true }
       guard let name else { return false }
-      return object.hasPrefix("libswift") || object.hasPrefix("libdispatch")
-        || ["swift_", "swift::", "Swift.", "DaemonLifecycle.", "DaemonSystemd.", "_dispatch"]
-          .contains { name.hasPrefix($0) }
+      return ["swift_", "swift::", "Swift.", "DaemonLifecycle.", "DaemonSystemd.", "_dispatch"]
+        .contains { name.hasPrefix($0) }
         || ["thunk", "partial apply forwarder"].contains { name.hasPrefix($0) }
     }
   }

@@ -85,6 +85,5 @@ import Testing
     let policy = RestartPolicy.backoff(initial: extreme, maximum: extreme, within: extreme)
     var history = RestartHistory(policy)
     for _ in 1...3 { _ = history.failed(at: mock.clock.now, share: 0.75) }
-    _ = history.isForgotten(at: mock.clock.now)
   }
 }

@@ -17,6 +17,7 @@ import Testing
       queue.append([.watchdog])
       queue.append([.status("\(number)")])
       queue.append([.extendTimeout(.seconds(number))])
+      queue.append([.custom(name: "RESTART_RESET", value: "1")])
     }
     queue.append([.reloading(at: 1), .status("b")])
     queue.append([.ready])
@@ -31,7 +32,10 @@ import Testing
     #expect(
       messages == [
         [.ready, .status("a")],
-        [.watchdog, .status("1000"), .extendTimeout(.seconds(1000))],
+        [
+          .watchdog, .status("1000"), .extendTimeout(.seconds(1000)),
+          .custom(name: "RESTART_RESET", value: "1"),
+        ],
         [.reloading(at: 1), .status("b")], [.ready], [.stopping],
         [.exitStatus(0), .status("c"), .watchdog],
       ])

@@ -44,6 +44,12 @@ import Testing
     #expect(time > 40 && time < 100)
   }
 
+  @Test func aLargeNumberIsKeptToToo() {
+    var history = RestartHistory(.backoff(maximumFailures: 2000))
+    for number in 1...2000 { #expect(history.failed(at: at(1), share: 1)?.number == number) }
+    #expect(history.failed(at: at(1), share: 1) == nil)
+  }
+
   @Test func aShareOfTheDelayIsWaitedFor() {
     var history = RestartHistory(.backoff(initial: .seconds(2)))
     #expect(history.failed(at: at(0), share: 0.5)?.delay == .seconds(1))
@@ -107,5 +113,49 @@ import Testing
     try await mock.send(.sigterm)
     await task.value
     #expect(manager.violations == [])
+  }
+
+  /// It has not run meanwhile: afterwards it has to run well for the period, and the service manager is told then.
+  @Test func aPauseLongerThanThePeriodLeavesNoNoteBehind() async throws {
+    let manager = try FakeServiceManager()
+    let mock = MockLifecycleSubject(serviceManager: manager)
+    let task = run(mock) { number in
+      if number == 1 { throw Failure() }
+      try await mock.clock.sleep(for: .seconds(1000))
+    }
+    try await mock.waitUntilSleeping()
+    await mock.advance(by: .seconds(1))
+    try await mock.waitUntilSleeping(2)
+    try await mock.send(.sigusr1)
+    await mock.advance(by: .seconds(120))
+    try await mock.send(.sigusr2)
+    try await mock.waitUntilSleeping(2)
+    await mock.advance(by: .seconds(60))
+    try await eventually { manager.messages.contains { "\($0)".contains("RESTART_RESET") } }
+    try await mock.send(.sigterm)
+    await task.value
+    let last = manager.messages.last { $0["STATUS"]?.hasPrefix("foreground") == true }
+    #expect(last?["STATUS"]?.contains("has failed") == false)
+  }
+
+  /// What it reported as well while it is down would have its restarts forgotten.
+  @Test func aFailureShortlyBeforeThePeriodEndsIsNoRecovery() async throws {
+    let manager = try FakeServiceManager()
+    let mock = MockLifecycleSubject(serviceManager: manager)
+    let task = run(mock) { number in
+      if number == 1 { throw Failure() }
+      try await mock.clock.sleep(for: .seconds(59.5))
+      throw Failure()
+    }
+    try await mock.waitUntilSleeping()
+    await mock.advance(by: .seconds(1))
+    try await mock.waitUntilSleeping(2)
+    await mock.advance(by: .seconds(59.5))
+    try await mock.waitUntilSleeping()
+    await mock.advance(by: .seconds(0.9))
+    #expect(log.all == ["run 1", "run 2"])
+    try await mock.send(.sigterm)
+    await task.value
+    #expect(!manager.messages.contains { "\($0)".contains("RESTART_RESET") })
   }
 }

@@ -83,6 +83,16 @@ import Testing
         == [.ready, .status("foreground since 12:00 (launch); reloaded 12:00")])
   }
 
+  @Test mutating func aNoteWaitsForTheEndOfAReload() {
+    launch()
+    _ = tell(.began(.reload, Self.signal, at: time))
+    #expect(tell(.unhealthy("stuck")) == [])
+    #expect(tell(.healthy) == [.watchdog])
+    #expect(tell(.statusNote(.signals, "SIGHUP is ignored")) == [])
+    let fields = tell(.ended(.reload, report(Self.signal), .zero, snapshot(.foreground)))
+    #expect("\(fields)".contains("reloaded 12:00; SIGHUP is ignored"))
+  }
+
   @Test mutating func aRejectedReloadSaysWhy() {
     launch()
     _ = tell(.began(.reload, Self.signal, at: time))

@@ -29,14 +29,21 @@ import Testing
     init(_ core: LifecycleCore) { self.core = core }
   }
 
-  private func asked() async throws -> (core: LifecycleCore, time: VirtualTime, asker: Asker) {
+  private func asked(
+    _ stopDelay: Duration = .zero
+  ) async throws -> (core: LifecycleCore, time: VirtualTime, asker: Asker) {
     let time = VirtualTime()
     let core = LifecycleCore(
-      configuration: LifecycleConfiguration(logging: .off), virtualTime: time,
+      configuration: LifecycleConfiguration(stopDelay: stopDelay, logging: .off), virtualTime: time,
       asksForUnitJob: true, exitProcess: { _ in })
     let asker = Asker(Subject(core))
     _ = await core.launch()
     core.receive(LifecycleEvent(.terminate))
+    if stopDelay > .zero {
+      // There is none yet: the drain began with a signal.
+      core.unitJobIsKnown(nil)
+      await core.advance(by: stopDelay)
+    }
     try await core.waitUntilSleeping(1)
     return (core, time, asker)
   }
@@ -48,6 +55,14 @@ import Testing
     try await core.untilIdle()
     #expect(asker.answer == .some(job))
     #expect(core.pending.isEmpty)
+    core.close()
+  }
+
+  @Test func whatBeginsDuringTheDrainIsHeardToo() async throws {
+    let (core, _, asker) = try await asked(.seconds(5))
+    core.unitJobIsKnown(.restart)
+    try await core.untilIdle()
+    #expect(asker.answer == .some(.restart))
     core.close()
   }
 

@@ -10,6 +10,10 @@ import Testing
     #expect(all.count > 50 && Set(all.map(\.description)).count == all.count)
     #expect(UnixSignal.sigterm.description == "SIGTERM")
     #expect(UnixSignal.realTime(3)?.description == "SIGRTMIN+3")
+    let written = [UnixSignal.sigusr1, .realTime(3)!, UnixSignal(rawValue: SIGWINCH)!]
+    #expect(
+      written.map(\.expression)
+        == [".sigusr1", ".realTime(3)!", "UnixSignal(rawValue: SIGWINCH)!"])
     for number in [-1, 0, SIGKILL, SIGSTOP, clinux_sigrtmin() - 1, clinux_sigrtmax() + 1] {
       #expect(UnixSignal(rawValue: number) == nil)
     }

@@ -66,6 +66,36 @@ final class ThreadLimitTests: XCTestCase {
     }
   }
 
+  /// What resumes a task of Swift's pool would wait in Dispatch for a thread: not the one that listens, and not one that
+  /// calls hooks. It comes later, and in order.
+  func testTasksOfThePoolKeepNobodyElseWaiting() throws {
+    try skipUnlessLong()
+    func daemons() throws -> [ChildProcess] {
+      let daemons = try ["sleeping", "receiving"].map { try started(["threadless", $0]) }
+      for daemon in daemons {
+        try daemon.expect("alone")
+        try waitUntilIdle(daemon)
+        daemon.send(SIGUSR1)
+      }
+      for daemon in daemons {
+        try daemon.expect("lifecycle: Swift's thread pool is exhausted; a task is waiting")
+      }
+      return daemons
+    }
+    for daemon in try daemons() {
+      daemon.send(SIGTERM)
+      XCTAssertEqual(try daemon.wait(), .status(124), daemon.output.joined(separator: "\n"))
+      XCTAssertTrue(daemon.output.contains { $0.hasPrefix("save: SIGTERM") })
+    }
+    for (daemon, line) in zip(try daemons(), ["tick", "received"]) {
+      daemon.send(SIGUSR2)
+      try daemon.expect("with others")
+      try daemon.expect(line)
+      daemon.send(SIGTERM)
+      XCTAssertEqual(try daemon.wait(), .status(0), daemon.output.joined(separator: "\n"))
+    }
+  }
+
   /// The hook holds one of the two threads: what is left keeps the deadlines and ends the process.
   func testAHookThatHangsIsGivenUpInTime() throws {
     let daemon = try started(["threadless", "hang"])

@@ -35,6 +35,16 @@ final class SetUpTests: XCTestCase {
     XCTAssertFalse(daemon.output.contains("foreground"))
   }
 
+  /// Its cancellation handlers are user code: the thread that listens, and ends the process after the exit grace, does not
+  /// call them.
+  func testASetUpThatBlocksWhenItIsCancelledIsLeftBehind() throws {
+    let daemon = try ChildProcess(built("ProbeSyncMain"), ["blocks"])
+    try daemon.expect("waits")
+    daemon.send(SIGTERM)
+    try daemon.expect("blocks")
+    XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+
   func testAnErrorIsPrintedAndDeterminesTheStatus() throws {
     let daemon = try ChildProcess(built("ProbeSyncMain"), ["throws"], stderrToStdout: true)
     XCTAssertEqual(try daemon.wait(), .status(78))

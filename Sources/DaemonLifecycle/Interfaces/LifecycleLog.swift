@@ -3,7 +3,7 @@ import CLinux
 import DaemonSystemd
 
 /// The log: every transition and problem as a journal entry with fields, if standard error goes to the journal;
-/// otherwise a line on standard error for each problem. A termination ends with its timeline in both.
+/// otherwise a line on standard error for each problem. `LifecycleLogging` says what else, and whether at all.
 ///
 /// ```sh
 /// journalctl -u mydaemon LIFECYCLE_EVENT=background

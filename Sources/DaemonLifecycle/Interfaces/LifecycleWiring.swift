@@ -68,7 +68,7 @@ package struct LifecycleWiring {
   }
 }
 
-/// Tells outputs that want to know only that that the daemon is healthy.
+/// Tells outputs for which nothing else matters that the daemon is healthy.
 private final class HealthSink: LifecycleSink {
   private let actions: [@Sendable () -> Void]
   init(_ actions: [@Sendable () -> Void]) { self.actions = actions }

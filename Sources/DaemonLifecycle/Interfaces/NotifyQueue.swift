@@ -4,8 +4,8 @@ import DaemonSystemd
 /// The messages that were not sent to the service manager yet, the oldest first.
 ///
 /// A message with a state of the service (READY, RELOADING, STOPPING) keeps its place until it is sent. Between two of
-/// these there is at most one other message, since only the newest status, ping and extension matter. So the queue does
-/// not grow with time when the manager reads nothing.
+/// these there is at most one other message, since only the newest status, ping and extension matter. So the queue grows
+/// with reloads alone while the manager reads nothing.
 struct NotifyQueue {
   private var messages: [[NotifyField]] = []
 
@@ -34,6 +34,7 @@ extension NotifyField {
     case (.status, .status), (.watchdog, .watchdog), (.extendTimeout, .extendTimeout),
       (.exitStatus, .exitStatus):
       true
+    case (.custom(let name, _), .custom(let older, _)): name == older
     default: false
     }
   }

@@ -11,16 +11,16 @@ struct OwnTerminal {
   /// `nil` where there is none.
   init?() { if Self.error != 0 { return nil } }
 
-  /// Whether a SIGHUP says so: a process of its session sent it, and it is gone.
+  /// Whether a SIGHUP says so: a process of the session sent it, and the terminal is gone.
   func wasClosed(asToldBy record: clinux_signal_record) -> Bool {
     record.origin == CLINUX_SENDER_PROCESS
       && (record.pid == session || getsid(record.pid) == session)
-      && (Self.error == ENXIO || Self.error == EIO)
+      && [ENXIO, EIO].contains(Self.error)
   }
 
   /// 0, or why this process has no terminal.
   private static var error: Int32 {
-    let terminal = clinux_open_at(AT_FDCWD, "/dev/tty", O_RDONLY | O_NOCTTY | O_NONBLOCK, 0)
+    let terminal = clinux_open_at(AT_FDCWD, "/dev/tty", O_RDONLY, 0)
     if terminal < 0 { return clinux_errno() }
     close(terminal)
     return 0

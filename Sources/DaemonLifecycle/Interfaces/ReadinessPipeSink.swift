@@ -70,7 +70,7 @@ final class ReadinessPipeSink: LifecycleSink {
   /// processes, so it is not made non-blocking, but polled first; one byte fits if there is any room.
   private static func writeNewline(to descriptor: Int32) -> Int32 {
     var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-    if poll(&request, 1, 0) == 0 { return EAGAIN }
+    guard poll(&request, 1, 0) > 0 else { return EAGAIN }
     var newline = UInt8(ascii: "\n")
     while clinux_write(descriptor, &newline, 1) != 1 {
       let error = clinux_errno()

@@ -27,15 +27,11 @@ final class RequestSource: LifecycleSource, LifecycleSink {
   }
 
   @discardableResult func receive(_ fact: LifecycleFact) -> MonotonicTime? {
-    if case .terminated = fact { close() }
+    if case .terminated = fact { for input in close() { take(input) } }
     return nil
   }
 
-  @discardableResult func close() -> [SourceInput] {
-    // A cancellation handler is the author's code, which must not run on the thread that listens.
-    if let task = task.withLock({ $0.take() }) { Task.detached { task.cancel() } }
-    return []
-  }
+  func close() -> [SourceInput] { task.withLock { $0.take() }.map { [.ended($0)] } ?? [] }
 }
 
 extension LifecycleInterface {

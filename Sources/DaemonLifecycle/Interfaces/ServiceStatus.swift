@@ -143,13 +143,14 @@ struct ServiceStatus {
   }
 
   private mutating func healthy() -> [NotifyField] {
-    guard statusNotes.removeValue(forKey: .health) != nil else { return [.watchdog] }
-    return [.watchdog] + status()
+    if statusNotes[.health] == nil { return [.watchdog] }
+    return [.watchdog] + statusNote(.health, nil)
   }
 
   private mutating func statusNote(_ kind: StatusNote, _ text: String?) -> [NotifyField] {
     statusNotes[kind] = text
-    return isReady || stopping != nil ? status() : []
+    // The end of a launch or a reload has it.
+    return isReady && !isReloading || stopping != nil ? status() : []
   }
 
   private mutating func terminated(_ exit: LifecycleExit) -> [NotifyField] {

@@ -204,7 +204,7 @@ private struct HandlerOwner: Sendable {
     if isOurs, !isDispatch { return nil }
     guard let action else { return }
     consequence = ": \(action.hook) is not called for it."
-    let remedy = "signals[.\(signal.description.lowercased())] = nil."
+    let remedy = "signals[\(signal.expression)] = nil."
     if isDispatch {
       note = "\(signal) was taken by a DispatchSource of this process"
       consequence =
@@ -226,6 +226,14 @@ private struct HandlerOwner: Sendable {
 extension UnixSignal {
   /// Whether it is in a set from bit 0 for signal 1 on.
   fileprivate func isIn(_ signals: UInt64) -> Bool { signals >> UInt64(rawValue - 1) & 1 != 0 }
+
+  /// The signal as Swift code has it, in a subscript.
+  var expression: String {
+    let constants: [Self] = [.sighup, .sigint, .sigquit, .sigusr1, .sigusr2, .sigalrm, .sigterm]
+    if constants.contains(self) { return ".\(description.lowercased())" }
+    let offset = rawValue - clinux_sigrtmin()
+    return offset >= 0 ? ".realTime(\(offset))!" : "UnixSignal(rawValue: \(description))!"
+  }
 }
 
 extension LifecycleRequest {

@@ -163,7 +163,7 @@ final class SignalSource: LifecycleSource, LifecycleSink {
     }
     if closing.ignoresBrokenPipes { clinux_heed_broken_pipes() }
     clinux_close_signal_descriptor(closing.direct)
-    // Before another source may have them: it would lose to this one what it is sent.
+    // At last: until what has arrived is taken below, it is this source's.
     defer { for signal in closing.signals { clinux_signal_release(signal.rawValue) } }
     var inputs: [SourceInput] = []
     if closing.conflictNote != nil { inputs.append(.fact(.statusNote(.signals, nil))) }

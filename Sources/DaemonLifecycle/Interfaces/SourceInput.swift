@@ -12,6 +12,8 @@ enum SourceInput: Sendable {
   case unitJob(UnitJob?)
   /// A check of health is due; since the last one the process was stalled from outside for this long.
   case watchdogTick(stall: Duration)
+  /// The source has ended, and with it its task.
+  case ended(Task<Void, Never>)
   /// What is only passed on.
   case fact(LifecycleFact)
 }

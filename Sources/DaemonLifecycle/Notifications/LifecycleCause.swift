@@ -19,7 +19,7 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     case watchdog
     /// The body of `run` returned.
     case bodyReturned
-    /// The body of `run`, or work in the foreground, threw: which of them what.
+    /// The body of `run`, or work in the foreground, threw: a sentence that names it and the error.
     case workFailed(String)
     /// The task that called `run` was cancelled.
     case callerCancelled

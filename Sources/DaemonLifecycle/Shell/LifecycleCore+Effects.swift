@@ -120,7 +120,7 @@ extension LifecycleCore {
   /// Lets a driver rest, whose thread has nothing else to do: what it sends or releases may block, and would keep its
   /// next call waiting. Returns false when it is not needed, and ends: each takes 3 kB, and more than one are rarely needed
   /// at once.
-  func rests(_ driver: HookDriver) -> Bool {
+  func letRest(_ driver: HookDriver) -> Bool {
     state.withLock { state in
       guard !state.machine.isClosed, state.restingDrivers.count < 4 else { return false }
       state.restingDrivers.append(driver)
@@ -139,9 +139,7 @@ extension LifecycleCore {
   }
 
   private func perform(_ rare: consuming Effects) {
-    if rare.cancelsBody, let body = state.withLock({ $0.bodyTask }) {
-      executor.enqueue(.work { self.useSwiftPool { body.cancel() } })
-    }
+    if rare.cancelsBody, let body = state.withLock({ $0.bodyTask }) { cancel(body) }
     if let round = rare.healthRound { askExecutors(of: round) }
     // Cancellation handlers and deinits are user code. One item each: a handler that blocks must not keep the others
     // from being cancelled.
@@ -169,8 +167,13 @@ extension LifecycleCore {
     func drop() { _ = effects.withLock { $0.take() } }
   }
 
+  /// Cancels a task of the author's, elsewhere: its cancellation handlers are user code.
+  func cancel<E>(_ task: Task<Void, E>) {
+    executor.enqueue(.work { self.useSwiftPool { task.cancel() } })
+  }
+
   /// Does what starts or resumes a task of Swift's pool: now, or once the pool has a thread. Without one Dispatch would
-  /// keep the caller's, which may be the last that can call hooks.
+  /// keep the caller's, which may be the one that listens, or the last that can call hooks.
   func useSwiftPool(_ work: @escaping @Sendable () -> Void) {
     if DispatchThreads.canBeHadNow { return work() }
     warn("Swift's thread pool is exhausted; a task is waiting: raise TasksMax=.")
@@ -179,6 +182,41 @@ extension LifecycleCore {
         try? await LifecycleClock(keeper: self).sleep(for: .milliseconds(100))
       } while !DispatchThreads.canBeHadNow
       work()
+    }
+  }
+
+  /// Resumes a task that is perhaps of Swift's pool, by what may come often. What waits for a thread stays in order.
+  private func resume(_ resumption: @escaping @Sendable () -> Void) {
+    let canBeHad = DispatchThreads.canBeHad
+    let isFirst: Bool? = state.withLock { state in
+      if canBeHad, state.heldResumptions == nil { return nil }
+      defer { state.heldResumptions = (state.heldResumptions ?? []) + [resumption] }
+      return state.heldResumptions == nil
+    }
+    switch isFirst {
+    case nil: resumption()
+    case true?: useSwiftPool { self.resumeHeld() }
+    case false?: break
+    }
+  }
+
+  private func resumeHeld() {
+    while let held = state.withLock({ state in
+      defer { state.heldResumptions = state.heldResumptions?.isEmpty == false ? [] : nil }
+      return state.heldResumptions.flatMap { $0.isEmpty ? nil : $0 }
+    }) {
+      for resumption in held { resumption() }
+    }
+  }
+
+  /// Ends sleeps whose time has come.
+  func end(_ sleepers: [Sleeper]) {
+    for sleeper in sleepers {
+      if sleeper.isOfPool, !DispatchThreads.canBeHad {
+        useSwiftPool { sleeper.end() }
+      } else {
+        sleeper.end()
+      }
     }
   }
 
@@ -232,14 +270,17 @@ extension LifecycleCore {
       else { return }
       recorder?.willDeliver(notification)
       let type = ObjectIdentifier(type(of: notification))
-      for stream in mail.streams where stream.element == type { stream.yield(notification) }
+      for stream in mail.streams where stream.element == type {
+        resume { stream.yield(notification) }
+      }
     case .reported(let report, let isHealthCheck):
       recorder?.didFinish(report)
       let type = ObjectIdentifier(LifecycleReport.self)
       for stream in mail.streams where stream.element == type && !isHealthCheck {
-        stream.yield(report)
+        resume { stream.yield(report) }
       }
-    case .answered(let post, let report): (post as? AwaitedPost)?.answer(report)
+    case .answered(let post, let report):
+      if let post = post as? AwaitedPost { resume { post.answer(report) } }
     case .launchEnded(let report, let waiters): waiters(report)
     case .exited(let exit, let waiters):
       endStreamsAndRounds()
@@ -263,7 +304,7 @@ extension LifecycleCore {
       defer { (state.streams, state.rounds) = ([], []) }
       return (state.streams.map(\.finish), state.rounds)
     }
-    for finish in streams { finish() }
+    for finish in streams { resume(finish) }
     // What they cancel is user code.
     for rounds in rounds { executor.enqueue(.work { rounds.close() }) }
   }

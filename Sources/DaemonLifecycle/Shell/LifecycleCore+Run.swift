@@ -32,7 +32,7 @@ extension LifecycleCore {
   /// Waits for what comes before the launch, on the cooperative pool. The end of the daemon cancels it.
   private nonisolated(nonsending) func setUp(_ work: RunBody) async throws {
     let task = Task.detached { try await work.run() }
-    handle(.awaitExit { _ in task.cancel() })
+    handle(.awaitExit { [weak self] _ in self?.cancel(task) })
     try await withTaskCancellationHandler {
       try await task.value
     } onCancel: {

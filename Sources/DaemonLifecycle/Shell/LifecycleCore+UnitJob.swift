@@ -2,7 +2,7 @@
 package import DaemonSystemd
 import Synchronization
 
-// The systemd job that terminates the service, which is read over the bus when the termination begins.
+// The systemd job that terminates the service, which is read over the bus when a drain, and when the termination, begins.
 extension LifecycleCore {
   enum UnitJobAnswer: Sendable {
     /// Unknown. While the daemon terminates a source asks for it, if there is one; the sleepers wait for the reply.
@@ -13,6 +13,8 @@ extension LifecycleCore {
 
   package func unitJobIsKnown(_ job: UnitJob?) {
     let waiters: [Sleeper] = change { state, _ in
+      // It is asked for again when the termination begins.
+      if job == nil, state.machine.stop.isDraining { return [] }
       guard case .unknown(let waiters) = state.unitJob else {
         if job != nil { state.unitJob = .known(job) }
         return []
@@ -21,7 +23,7 @@ extension LifecycleCore {
       for waiter in waiters { state.timers.remove(waiter) }
       return waiters
     }
-    for waiter in waiters { waiter.end() }
+    end(waiters)
   }
 
   nonisolated(nonsending) func unitJob(within limit: Duration) async -> UnitJob? {

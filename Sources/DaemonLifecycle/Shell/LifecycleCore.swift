@@ -11,7 +11,7 @@ import Synchronization
 ///
 /// The order of locks: `state` is taken first. While it is held only two others may be taken: the poll's, and that of a
 /// test's substitute for `_exit`. Under these no lock is taken. `sources` is taken before a source's own lock, that of
-/// rounds before a round's, and that of the preservation before those that it makes it with. No other two locks are
+/// rounds before a round's or a sleeper's, and that of the preservation before those that it makes it with. No other two locks are
 /// held at once.
 @_documentation(visibility: internal)
 public final class LifecycleCore: TimeKeeper, Sendable {
@@ -32,6 +32,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var willStartWaiting = false
     /// Whether a thread sends messages: one at a time does.
     var isSending = false
+    /// What resumes tasks of Swift's pool, and waits until that has a thread; `nil` while nothing has to wait.
+    var heldResumptions: [@Sendable () -> Void]?
     /// Drivers that have nothing to do; a few.
     var restingDrivers: [HookDriver] = []
     /// The body of `run`, from its beginning.
@@ -44,7 +46,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var rounds: [ForegroundRounds] = []
     var timers = TimerQueue()
     var unitJob = UnitJobAnswer.unknown([])
-    /// Whether a source reads the service manager's job when the termination begins.
+    /// Whether a source reads the service manager's job when a drain, and when the termination, begins.
     var asksForUnitJob: Bool
     /// The outputs that receive facts: systemd, the journal. `nil` until the start: facts wait in `earlyFacts`.
     var sinks: [any LifecycleSink]?
@@ -204,7 +206,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     let next = work.next.take()
     finish(work, hasDeadline)
     if let next { return .next(next) }
-    return isReusable && rests(call.driver) ? .rest : .end
+    return isReusable && letRest(call.driver) ? .rest : .end
   }
 
   /// Whether the hook that is about to run may; false once it was abandoned or withdrawn.
@@ -225,7 +227,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
       state.handle(.clock, at: now)
       return state.timers.removeExpired(at: now)
     }
-    for sleeper in expired { sleeper.end() }
+    end(expired)
   }
 
   // MARK: The critical section

@@ -33,15 +33,16 @@ public struct RestartPolicy: Sendable {
 /// The recent failures of one body, and what follows from the next one.
 struct RestartHistory: Sendable {
   let policy: RestartPolicy
-  /// The failures that count: none is older than the period.
+  /// The failures that count: at the last one, none was older than the period.
   private var failures: [LifecycleClock.Instant] = []
 
   init(_ policy: RestartPolicy) { self.policy = policy }
 
-  /// Whether the body has run without a failure for the whole period, so that the failures are to be forgotten.
-  func isForgotten(at now: LifecycleClock.Instant) -> Bool {
-    failures.last.map { $0.duration(to: now) >= policy.period } ?? true
-  }
+  /// Whether nothing has failed since the body last ran without a failure for the whole period.
+  var isEmpty: Bool { failures.isEmpty }
+
+  /// The body has run without a failure for the whole period.
+  mutating func forget() { failures = [] }
 
   /// Records a failure. Returns the delay before the next run and the number of that restart within the period; `nil`
   /// when no restart is left.
@@ -53,8 +54,8 @@ struct RestartHistory: Sendable {
     failures.removeAll { $0.duration(to: now) >= policy.period }
     failures.append(now)
     if failures.count > policy.maximumFailures ?? .max { return nil }
-    // More would not change the delay.
-    if failures.count > 1000 { failures.removeFirst() }
+    // More would change neither the delay nor what is left.
+    if failures.count > max(1000, policy.maximumFailures ?? 0) { failures.removeFirst() }
     var delay = max(.zero, policy.initialDelay)
     for _ in 1..<failures.count where delay < policy.maximumDelay { delay = delay * 2 }
     return (min(delay, policy.maximumDelay) * share, failures.count)

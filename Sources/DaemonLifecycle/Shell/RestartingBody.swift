@@ -31,6 +31,9 @@ final class RestartingBody: Sendable {
       do { return try await body(round) } catch {
         // Its end was requested: whatever it throws then, that is no failure.
         if Task.isCancelled || round.isEnding { throw error }
+        // What it reports comes before this failure, or not at all.
+        watch?.cancel()
+        await watch?.value
         let delay = try delay(after: error)
         _ = try await round.untilEnding { [clock] in try await clock.sleep(for: delay) }
         if round.isEnding { return }
@@ -56,11 +59,12 @@ final class RestartingBody: Sendable {
 
   /// Reports a recovery when the body has run without a failure for the policy's period; `nil` when nothing has failed.
   private func watchForHealth() -> Task<Void, Never>? {
-    if history.withLock({ $0.isForgotten(at: clock.now) }) { return nil }
-    return Task.detached { [weak core, clock, policy, name] in
+    if history.withLock({ $0.isEmpty }) { return nil }
+    return Task.detached { [self] in
       guard (try? await clock.sleep(for: policy.period)) != nil else { return }
-      core?.handle(.fact(.recovered))
-      core?.handle(.fact(.statusNote(.restarting("\(name)"), nil)))
+      history.withLock { $0.forget() }
+      core.handle(.fact(.recovered))
+      core.handle(.fact(.statusNote(.restarting("\(name)"), nil)))
     }
   }
 }

@@ -29,10 +29,15 @@ package final class Sleeper: Sendable {
   /// `nil` when it is in no queue. Guarded by the core's lock.
   nonisolated(unsafe) var queued: Queued?
 
+  /// Whether the task that made it goes on on Swift's pool.
+  let isOfPool: Bool
   /// Called in place of a task when the time has come, on the listening thread.
   private let action: (@Sendable () -> Void)?
 
-  package init(_ action: (@Sendable () -> Void)? = nil) { self.action = action }
+  package init(_ action: (@Sendable () -> Void)? = nil) {
+    self.action = action
+    isOfPool = action == nil && withUnsafeCurrentTask { $0?.unownedTaskExecutor == nil }
+  }
 
   /// Waits until it is ended.
   ///

@@ -34,7 +34,7 @@ package struct BusRequest {
   /// - Parameters:
   ///   - matches: The signals that are received, from the service's owner alone: the bus delivers a signal that any
   ///     program sends straight to this one.
-  ///   - isOnDemand: Whether the query is sent only by `BusConnection.sendOnDemand()`, and once.
+  ///   - isOnDemand: Whether the query is sent only by `BusConnection.sendOnDemand()`, once each time.
   ///   - query: The call; evaluated before each attempt.
   package init(
     _ service: BusService, matches: [BusMatch] = [], isOnDemand: Bool = false,

@@ -103,21 +103,22 @@ final class Robbery: Sendable {
 
 /// As `log`, and from the foreground on without a thread to be had; that limit does not bind root. With `hang`, a hook
 /// blocks its thread for ever; with `foreground`, `draining` or `restarting`, there is a body of that kind, which needs a
-/// thread of Swift's pool to end, and from whose beginning on there is none to be had.
+/// thread of Swift's pool to end, and from whose beginning on there is none to be had. With `sleeping` or `receiving`, a
+/// body waits for what comes, and a resume gives threads back.
 let threadless: @Sendable ([String]) async throws -> Void = { arguments in
   let lifecycle = loggedSubject(
     .init(hookTimeout: arguments.isEmpty ? .seconds(10) : .milliseconds(500)))
   if arguments.contains("hang") { lifecycle.addObserver(HangingObserver(blocks: true)) }
   let inRounds = ["foreground", "draining", "restarting"].contains(arguments.first)
-  let token = lifecycle.observe(WillEnterForeground.self, phase: .init(order: 1)) { _ in
-    if !inRounds { takeThreads() }
+  let token = lifecycle.observe(WillEnterForeground.self, phase: .init(order: 1)) {
+    if !inRounds { limitThreads(to: $0.cause.signal == nil ? 1 : 1000) }
   }
   @Sendable func takeThreadsOfRounds() {
     // Whatever Swift's pool has by now: on a busy machine, now and then one more.
     if arguments.contains("blocked") {
       for _ in 0..<64 { Task.detached { while true { pause() } } }
     }
-    takeThreads()
+    limitThreads(to: 1)
   }
   @Sendable func work() async throws {
     if inRounds { takeThreadsOfRounds() }
@@ -139,20 +140,28 @@ let threadless: @Sendable ([String]) async throws -> Void = { arguments in
     result = try await lifecycle.run {
       try await lifecycle.foreground(restarting: .backoff()) { try await work() }
     }
+  case "sleeping":
+    result = try await lifecycle.run {
+      for try await _ in lifecycle.ticks(every: .seconds(6)) { say("tick") }
+    }
+  case "receiving":
+    result = try await lifecycle.run {
+      for await _ in lifecycle.notifications(of: DidEnterBackground.self) { say("received") }
+    }
   default: result = try await lifecycle.run()
   }
   withExtendedLifetime(token) {}
   finish(result)
 }
 
-private func takeThreads() {
+private func limitThreads(to count: rlim_t) {
   // RLIMIT_NPROC, which Glibc's module lacks.
   let threadsOfAUser = __rlimit_resource_t(6)
   var limit = rlimit()
   getrlimit(threadsOfAUser, &limit)
-  limit.rlim_cur = 1
+  limit.rlim_cur = min(count, limit.rlim_max)
   setrlimit(threadsOfAUser, &limit)
-  say("alone")
+  say(count == 1 ? "alone" : "with others")
 }
 
 /// Uses, from SIGUSR1 on, all that Dispatch and Swift make descriptors for when they need them first. Says `task slept`,

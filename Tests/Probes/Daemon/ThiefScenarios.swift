@@ -44,7 +44,8 @@ let thief: @Sendable ([String]) async throws -> Void = { arguments in
   if ways.contains("before-cancelled") { await source(for: signal).cancel() }
   // As system(3) does while it runs.
   if ways.contains("ignored-first") { Glibc.signal(signal, SIG_IGN) }
-  let lifecycle = loggedSubject(.init(exitGrace: nil))
+  // With Swift 6.2 the caller goes back to the pool: while that is blocked, the exit grace ends the daemon.
+  let lifecycle = loggedSubject(.init(exitGrace: ways.contains("blocked") ? .seconds(1) : nil))
   try await lifecycle.start()
   for way in ways {
     switch way {

@@ -2,8 +2,8 @@
 import DaemonLifecycle
 import Glibc
 
-/// A synchronous `main` that gives its thread to the subject; observers on the main actor work. `waits` and `throws` are
-/// what the set-up does, `raises` what happens before there are handlers.
+/// A synchronous `main` that gives its thread to the subject; observers on the main actor work. `waits`, `blocks` and
+/// `throws` are what the set-up does, `raises` what happens before there are handlers.
 @main struct SyncMain {
   static func main() {
     say("main")
@@ -12,6 +12,14 @@ import Glibc
       case "waits":
         say("waits")
         do { try await lifecycle.clock.sleep(for: .seconds(1000)) } catch { say("cancelled") }
+      case "blocks":
+        await withTaskCancellationHandler {
+          say("waits")
+          try? await lifecycle.clock.sleep(for: .seconds(1000))
+        } onCancel: {
+          say("blocks")
+          while true { pause() }
+        }
       case "throws": throw NoTable()
       default: lifecycle.addObserver(Observer())
       }

@@ -52,7 +52,8 @@ extension BusRequest {
     }
   }
 
-  /// systemd's job for this service, which distinguishes a restart from a stop. It is read when the termination begins.
+  /// systemd's job for this service, which distinguishes a restart from a stop. It is read when the drain, and
+  /// when the termination, begins.
   static func unitJob(_ inbox: BusInbox) -> BusRequest {
     BusRequest(
       .systemd, isOnDemand: true, query: .get("Job", of: units + "self", "Unit", .systemd)

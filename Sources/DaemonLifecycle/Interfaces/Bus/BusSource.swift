@@ -69,7 +69,7 @@ final class BusSource: LifecycleSource, LifecycleSink {
 
   @discardableResult func close() -> [SourceInput] {
     bus.withLock { $0.connection.close() }
-    // Nobody waits for it any longer.
+    // So that nobody goes on waiting for it.
     return asksForUnitJob ? [.unitJob(nil)] : []
   }
 
