@@ -121,17 +121,19 @@ final class SignalSource: LifecycleSource, LifecycleSink {
     if taken.isEmpty { return }
     taken.visit { take(input(of: $0, $1)) }
     taken.clear()
-    // One that competes for them may have taken others. Not with each: a check reads /proc.
-    let last = MonotonicTime(nanoseconds: lastCheck.load(ordering: .relaxed))
-    if last.duration(to: .now()) > .seconds(5) { check() }
   }
 
   /// Checks who has the signals at the end of the launch, and thrice while the body starts what may take them; then as
-  /// transitions and checks of health end.
+  /// transitions and checks of health end. After a signal also where the handlers are ours: what competes for it may have
+  /// taken others. Not with each, since a check reads /proc, and not before its hooks, which would wait for that.
   func receive(_ fact: LifecycleFact) -> MonotonicTime? {
     switch fact {
     case .launched where !map.signals.isEmpty: return tryAgain()
-    case .ended, .healthy, .unhealthy: if hasNewConflict() { check() }
+    case .ended(_, let report, _, _):
+      let last = MonotonicTime(nanoseconds: lastCheck.load(ordering: .relaxed))
+      let isDue = report.cause.signal != nil && last.duration(to: .now()) > .seconds(5)
+      if isDue || hasNewConflict() { check() }
+    case .healthy, .unhealthy: if hasNewConflict() { check() }
     default: break
     }
     return nil
