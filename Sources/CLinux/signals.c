@@ -6,8 +6,8 @@
 #include <sys/signalfd.h>
 
 // One slot per signal. The handler may run on any thread, on several at once, between any two
-// instructions: it touches nothing but these lock-free atomics, getpid(2), sigaction(2) and, to wake the thread that
-// listens, fstat(2), send(2) and, where that has no memory, epoll_ctl(2) and timerfd_settime(2).
+// instructions: it touches nothing but these lock-free atomics, getpid(2), sigaction(2), raise(3) and, to wake the thread
+// that listens, fstat(2), send(2) and, where that has no memory, epoll_ctl(2) and timerfd_settime(2).
 typedef struct {
   _Atomic uintptr_t waker;    // a clinux_waker; 0 = not claimed, GIVEN_UP = not any more, and not free for others yet
   _Atomic uint32_t count;     // deliveries not yet taken
@@ -76,6 +76,8 @@ static void handle(int signo, siginfo_t *info, void *context) {
   (void)context;
   int saved = errno;
   slot *s = &slots[signo];
+  // Before anything is read that `clinux_signal_unlisten` changes, which waits for this.
+  atomic_fetch_add(&s->inside, 1);
   struct sigaction current = {0};
   bool is_installed = sigaction(signo, NULL, &current) == 0 && current.sa_sigaction == handle;
   if (getpid() != atomic_load(&owner) || atomic_load(&s->waker) == 0) {
@@ -92,6 +94,7 @@ static void handle(int signo, siginfo_t *info, void *context) {
     // Called by the handler that has replaced it, or put back by signal(2): there is no second argument.
     receive(s, 0, pack_sender(CLINUX_SENDER_PASSED_ON, 0, 0), 1);
   }
+  atomic_fetch_sub(&s->inside, 1);
   errno = saved;
 }
 

@@ -9,7 +9,7 @@ import Synchronization
 /// struct Bookmark: Codable { var page = 0 }
 ///
 /// let store = try CodableStateStore<Bookmark>(StateStore())
-/// var bookmark = try store.load() ?? Bookmark()
+/// var bookmark = try store.loadOrSetAside { log($0) } ?? Bookmark()
 /// …
 /// try store.save(bookmark)
 /// ```
@@ -69,7 +69,9 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
 
   // MARK: Load
 
-  /// Loads the last value that was saved; returns `nil` when none ever was.
+  /// Loads the newest value that is intact; returns `nil` when there is none.
+  ///
+  /// That may be the one before the last: only ``loadStored()`` and ``loadOrSetAside(_:)`` say so.
   ///
   /// - Throws: The errors of `StateStore.load()`, and `undecodable`.
   public func load() throws(StateError) -> Value? { try loadStored()?.value }

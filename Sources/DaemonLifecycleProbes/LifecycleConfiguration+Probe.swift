@@ -23,9 +23,10 @@ extension LifecycleConfiguration {
   public func exitIfProbed(by arguments: [String]) {
     guard let option = arguments.firstIndex(where: { $0 == "--probe" || $0.hasPrefix("--probe=") })
     else { return }
-    let given = arguments[option].dropFirst("--probe=".count)
     let (code, sentence) = answer(
-      given.isEmpty ? arguments.dropFirst(option + 1).first ?? "" : String(given))
+      arguments[option] == "--probe"
+        ? arguments.dropFirst(option + 1).first ?? ""
+        : String(arguments[option].dropFirst("--probe=".count)))
     print(sentence)
     exit(code)
   }
@@ -62,6 +63,8 @@ extension LifecycleConfiguration {
     guard status.st_mode & mode_t(S_IFMT) == mode_t(S_IFREG) else {
       return (0, "\(path) is not a file")
     }
-    return (time(nil) - status.st_mtim.tv_sec, nil)
+    // A file may have any time.
+    let (age, overflows) = time(nil).subtractingReportingOverflow(status.st_mtim.tv_sec)
+    return (overflows ? .max : age, nil)
   }
 }

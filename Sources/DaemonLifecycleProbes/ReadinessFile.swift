@@ -15,6 +15,8 @@ final class ReadinessFile: ReadinessOutput {
     var isReady = false
     /// Whether the file was made, and not removed since.
     var isMade = false
+    /// Whether one that a dead process has left could not be removed.
+    var isLeft = false
     /// The last problem, so that it is logged once.
     var lastProblem: String?
     var backoff = Backoff(longest: .seconds(2))
@@ -55,6 +57,7 @@ final class ReadinessFile: ReadinessOutput {
       if state.isMade { return nil }
       let canMake = access(directory, W_OK | X_OK) == 0
       state.lastProblem = canMake ? remove() : failure("make", clinux_errno())
+      state.isLeft = canMake && state.lastProblem != nil
       return state.lastProblem
     }
     if let problem { warn(problem) }
@@ -92,9 +95,11 @@ final class ReadinessFile: ReadinessOutput {
   private func attempt(if isDue: (inout State) -> Bool) -> MonotonicTime? {
     guard directory != nil else { return nil }
     let (retry, newProblem): (MonotonicTime?, String?) = state.withLock { state in
-      guard isDue(&state), state.isReady != state.isMade else { return (nil, nil) }
+      guard isDue(&state), state.isReady ? !state.isMade : state.isMade || state.isLeft else {
+        return (nil, nil)
+      }
       let problem = state.isReady ? make() : remove()
-      if problem == nil { state.isMade = state.isReady }
+      if problem == nil { (state.isMade, state.isLeft) = (state.isReady, false) }
       let isNew = problem != state.lastProblem
       state.lastProblem = problem
       guard problem != nil else {

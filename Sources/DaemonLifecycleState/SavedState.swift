@@ -37,7 +37,8 @@ public final class SavedState: StateObserver {
   ///
   /// - Parameters:
   ///   - lifecycle: The subject or mock whose notifications it receives.
-  ///   - store: The store. Load from it first; a save by a store that has not loaded loads before it saves.
+  ///   - store: The store. Load from it first; a save by a store that has not loaded loads before it saves. Where what was
+  ///     loaded can't be used, make no `SavedState`, or have `bytes` throw: it would save what the daemon has instead.
   ///   - interval: The time between two additional saves, on the subject's clock. Default `nil`: none.
   ///   - phase: Its place in the order. Default `.standard`.
   ///   - bytes: Makes the bytes of each save. An error that it throws is the hook's, and the old state is kept.

@@ -3,8 +3,8 @@ import CLinux
 public import DaemonLifecycle
 public import DaemonSystemd
 
-/// An error in opening, loading or saving a state. The state that was on disk before is unchanged. Minor
-/// versions may add cases.
+/// An error in opening, loading, saving or setting aside a state. The state that was on disk before is unchanged, but for
+/// what the call itself says. Minor versions may add cases.
 public enum StateError: ExitStatusError, Sendable, Equatable, CustomStringConvertible {
   /// The environment contains no state directory, or a malformed one.
   case noStateDirectory(SystemdError?)

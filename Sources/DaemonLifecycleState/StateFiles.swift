@@ -41,7 +41,7 @@ struct StateFiles {
     self.version = version
     self.limit = limit
     do throws(StateError) { _ = try takeLock() } catch {
-      // No other process can write here either. Loading is possible, and a save takes the lock first.
+      // Loading is possible, and a save takes the lock first.
       guard case .readOnly = error else { throw error }
     }
   }
@@ -133,14 +133,21 @@ struct StateFiles {
       path: directory.path(of: slotName(newest.slot)), broken: broken)
   }
 
-  private func read(_ slot: Int) throws(StateError) -> StateRecord.Reading? {
+  /// - Parameter isSecond: A disk, or the network before it, may fail for a moment, and what can be read then must not
+  ///   be overwritten: only what can't be read twice is broken.
+  private func read(
+    _ slot: Int, isSecond: Bool = false
+  ) throws(StateError) -> StateRecord.Reading? {
     let name = slotName(slot)
     let path = directory.path(of: name)
     do {
       let file: StateHandle
       do throws(SystemCallError) { file = try folder.open(name, .read) } catch {
-        if error.number == ENOENT { return nil }
-        throw error
+        switch error.number {
+        case ENOENT: return nil
+        case ELOOP, ENXIO: throw StateError.notAFile(path)
+        default: throw StateError.failed("read \(path)", error)
+        }
       }
       let status = file.opened
       guard status.kind == .file else { throw StateError.notAFile(path) }
@@ -148,34 +155,30 @@ struct StateFiles {
         throw StateError.foreignOwner(path, uid: status.owner)
       }
       return try read(file, size: status.size, path)
-    } catch let error as SystemCallError where error.number == ELOOP || error.number == ENXIO {
-      throw .notAFile(path)
+    } catch let error as SystemCallError where error.number == EIO {
+      return isSecond ? .broken("can't be read from the disk") : try read(slot, isSecond: true)
     } catch { throw .cause("read \(path)", error) }
   }
 
   private func read(
     _ file: StateHandle, size: Int, _ path: String
   ) throws -> StateRecord.Reading {
-    do {
-      let header = try file.read(StateRecord.headerSize)
-      // A file that is no state may be of any size: its beginning shows that.
-      guard let length = StateRecord.length(inHeader: header) else {
-        return StateRecord.read(header)
-      }
-      // Neither a header nor a file can cause a read of more than the limit.
-      let payload = max(0, size - header.count)
-      guard payload <= limit else {
-        if length != UInt64(payload) { return .wrongLength(size, payload: length) }
-        throw StateError.tooLong(path, count: length, limit: limit)
-      }
-      return StateRecord.read(header + (try file.read(payload + 1)))
-    } catch let error as SystemCallError where error.number == EIO {
-      return .broken("can't be read from the disk")
+    let header = try file.read(StateRecord.headerSize)
+    // A file that is no state may be of any size: its beginning shows that.
+    guard let length = StateRecord.length(inHeader: header) else {
+      return StateRecord.read(header)
     }
+    // Neither a header nor a file can cause a read of more than the limit.
+    let payload = max(0, size - header.count)
+    guard payload <= limit else {
+      if length != UInt64(payload) { return .wrongLength(size, payload: length) }
+      throw StateError.tooLong(path, count: length, limit: limit)
+    }
+    return StateRecord.read(header + (try file.read(payload + 1)))
   }
 
-  /// Syncs a file that was loaded. A process that was killed before it synced may have left it only in memory, and what
-  /// was loaded once must survive a power cut.
+  /// Syncs a file that was loaded, and its name. A process that was killed before it synced the name, or somebody who
+  /// copied the file, may have left them only in memory, and what was loaded once must survive a power cut.
   private mutating func makeDurable(_ slot: Int, _ header: [UInt8]?) throws(StateError) {
     let name = slotName(slot)
     do throws(SystemCallError) {

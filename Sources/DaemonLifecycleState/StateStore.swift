@@ -73,7 +73,7 @@ public final class StateStore: Sendable {
 
   /// Opens a state in an existing directory.
   ///
-  /// Root or this user must own the directory. It may be writable by others only if it is sticky, as /tmp is. A
+  /// Root or this user must own the directory. It may be writable by every user only if it is sticky, as /tmp is. A
   /// symbolic link is followed if root or this user owns it.
   ///
   /// The other parameters are those of ``init(name:version:limit:environment:)``.
@@ -110,7 +110,7 @@ public final class StateStore: Sendable {
 
   // MARK: Load
 
-  /// Loads the last state that was saved; returns `nil` when none ever was.
+  /// Loads the newest state that is intact; returns `nil` when there is none.
   ///
   /// Check ``StoredState/broken``: if a file is damaged, this may be the state before the last. Check
   /// ``StoredState/version`` if the program's format has had others.

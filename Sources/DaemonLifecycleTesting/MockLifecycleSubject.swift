@@ -114,6 +114,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
   ///
   /// ```swift
   /// async let exit = mock.run { try await poller.work(mock) }
+  /// try await mock.waitUntilSleeping()  // the body has begun
   /// try await mock.send(.sigterm)
   /// #expect(await exit.status == 0)
   /// ```
@@ -193,8 +194,13 @@ public final class MockLifecycleSubject: LifecycleObservable {
   nonisolated(nonsending) private func report(
     of cause: LifecycleCause, _ call: String, _ event: () -> Void
   ) async throws(PendingError) -> LifecycleReport {
+    let first = recorder.current.reports.count
     try await core.untilIdle(patience: patience, for: call)
-    let before = recorder.current.reports.count
+    // A launch that fails ends a daemon, and is to be seen by a test of what comes afterwards.
+    let hasFailed = recorder.current.reports.dropFirst(first).contains { report in
+      report.problems.contains { $0.notification == DidFinishLaunching.self }
+    }
+    let before = hasFailed ? first : recorder.current.reports.count
     event()
     try await core.untilIdle(patience: patience, for: call)
     return report(since: before, cause)
@@ -213,8 +219,9 @@ public final class MockLifecycleSubject: LifecycleObservable {
     LifecycleCause(.signal(signal, pid: pid, uid: uid))
   }
 
-  /// Sets the systemd job of the service, which `unitJob(within:)` returns from now on. It is `nil` at first.
-  public func setUnitJob(_ job: UnitJob?) { core.unitJobIsKnown(job) }
+  /// Sets the systemd job of the service, which `unitJob(within:)` returns once the mock drains or terminates. It is `nil`
+  /// at first.
+  public func setUnitJob(_ job: UnitJob?) { core.unitJobIsKnown(job, isFinal: true) }
 
   // MARK: The record
 

@@ -34,10 +34,11 @@ import Synchronization
 /// the manager has its duplicate, closing neither hangs up nor removes it from an epoll set.
 ///
 /// **Room.** A full store drops new descriptors, with no more than a line in the journal. So the stored descriptors are
-/// counted here, and exceeding the limit is the error `storeFull`. The count is an upper bound: the manager also
-/// removes descriptors whose peer has hung up, which is noticed here only when they are forgotten. Listening and
-/// datagram sockets that were passed are assumed to come from a socket unit, and are not counted; one that the daemon
-/// has stored itself is counted when it is preserved again.
+/// counted here, and exceeding the limit is the error `storeFull`. The manager also removes descriptors whose peer has
+/// hung up, which is noticed here only when they are forgotten. Listening and datagram sockets that were passed are
+/// assumed to come from a socket unit, and are not counted: one that the daemon has stored itself is to be preserved again
+/// after each start, before others. A descriptor that the manager has already keeps its name: to give it another, forget
+/// the old one first.
 ///
 /// **Descriptors.** With a store, three descriptors are reserved, and again after each use. So a daemon that has no
 /// descriptor left can still forget, preserve bytes, wait for a barrier and exit.
@@ -116,8 +117,8 @@ public final class Preservation: Sendable {
     }
   }
 
-  /// The number of descriptors that can still be preserved, at least. If the state is preserved last, leave room for
-  /// it.
+  /// The number of descriptors that can still be preserved, by what is counted here. If the state is preserved last,
+  /// leave room for it.
   public var room: Int { account.withLock { max(0, limit - $0.count) } }
 
   // MARK: Preserving
@@ -266,11 +267,13 @@ public final class Preservation: Sendable {
   public func preservedBytes(
     named name: String, limit: Int = 64 << 20
   ) throws(SystemdError) -> [UInt8]? {
+    let wasTaken = account.withLock { $0.taken.contains(name) }
     guard let memory = try preserved(named: name, as: .memory) else { return nil }
     do throws(SystemdError) {
       return try memory.memoryBytes(limit: limit)
     } catch {
       passed.giveBack(memory, named: name)
+      if !wasTaken { account.withLock { _ = $0.taken.remove(name) } }
       throw error
     }
   }

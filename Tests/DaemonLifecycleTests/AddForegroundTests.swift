@@ -203,6 +203,14 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
+  /// exit(256) would be a success, as would exit(0).
+  @Test(arguments: [-1, 0, 256] as [Int32]) func aStatusOfAFailureIsOne(status: Int32) async throws
+  {
+    mock.terminate(status: status)
+    try await mock.waitUntilSettled()
+    #expect(mock.ending?.status == 1)
+  }
+
   // MARK: Probes
 
   @Test func probesReadTheFiles() throws {
@@ -221,6 +229,12 @@ import Testing
     // Not touched for long, or by a daemon whose clock was set back since.
     for seconds in [-70, 70] {
       age(folder.path("alive"), seconds: seconds)
+      #expect(configuration.answer("alive").code == 1)
+    }
+    // As `touch` sets it on a tmpfs.
+    for time in [Int.min, Int.max] {
+      let times = Array(repeating: timespec(tv_sec: time, tv_nsec: 0), count: 2)
+      utimensat(AT_FDCWD, folder.path("alive"), times, 0)
       #expect(configuration.answer("alive").code == 1)
     }
     configuration.interfaces.append(.livenessFile(folder.path))

@@ -57,6 +57,24 @@ import Testing
     #expect(log.all == ["server was idle", "server returned"])
   }
 
+  /// Also where its pause has not begun: it must take nothing more, behind a save that has been made.
+  @Test func aSecondSignalCancelsThoseThatAreNotPausedYet() async throws {
+    let mock = MockLifecycleSubject(configuration: Self.configuration())
+    mock.script(save: { [log] _ in log.add("save") })
+    let tasks = ["server", "jobs"].map { serve(mock, name: $0, busy: .seconds(1000)) }
+    try await untilServing("server", "jobs")
+    mock.inject(.sigterm)
+    try await mock.waitUntilSleeping()
+    #expect(log.all == ["jobs finishes"])
+    await mock.advance(by: .seconds(2))
+    mock.inject(.sigterm)
+    try await mock.waitUntilSettled()
+    for task in tasks { await task.value }
+    let save = try #require(log.all.firstIndex(of: "save"))
+    #expect(
+      log.all[..<save].contains("server finishes") && !log.all.contains("server has answered"))
+  }
+
   @Test func whatTakesLongerIsCutAndNamed() async throws {
     let mock = MockLifecycleSubject()
     let task = serve(mock, busy: .seconds(1000))

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import DaemonLifecycleTesting
 import TestSupport
 import Testing
 
@@ -16,6 +17,12 @@ import Testing
     try await task.value
     try await round.waitUntilEnding()
     #expect(round.isEnding)
+  }
+
+  @Test func aDaemonsRoundIsNotEndedByItsBody() {
+    let round = ForegroundRound(clock: MockLifecycleSubject().clock)
+    round.end()
+    #expect(!round.isEnding)
   }
 
   @Test func aCancelledWaitForTheEndThrows() async {

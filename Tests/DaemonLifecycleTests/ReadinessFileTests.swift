@@ -32,6 +32,19 @@ import Testing
     #expect(folder.names == ["ready"])
   }
 
+  @Test func whatCouldNotBeRemovedAtOnceGoesLater() throws {
+    // A directory, which unlink(2) does not remove.
+    mkdir(path, 0o700)
+    let marker = marker()
+    marker.prepare()
+    #expect(log.all.count == 1)
+    #expect(marker.set(false, number: 1) != nil)
+    rmdir(path)
+    #expect(folder.names == [])
+    try folder.write("ready", to: "ready")
+    #expect(marker.tryAgain() == nil && folder.names == [])
+  }
+
   /// What combines with a slash makes one character of both.
   @Test(arguments: ["\u{347}ready", "\u{347}/ready", "run/\u{347}ready"])
   func aPathIsBytes(name: String) {

@@ -109,6 +109,17 @@ import Testing
     #expect(log.all.suffix(2) == ["a save", "a reload"])
   }
 
+  /// In a mock at work the launch comes before what a test sends first, which must not hide that it has failed.
+  @Test func aLaunchThatFailsIsInTheFirstReport() async throws {
+    final class Broken: LaunchObserver {
+      func didFinishLaunching(_ notification: DidFinishLaunching) throws { throw Failure() }
+    }
+    let mock = MockLifecycleSubject()
+    mock.addObserver(Broken())
+    let pause = try await mock.send(.sigusr1)
+    #expect(pause.problems.map(\.observer) == ["Broken"])
+  }
+
   /// It had failed to read its state, and was asked to save over it.
   @Test func anObserverThatCouldNotLaunchIsNotAskedToSave() async throws {
     final class Broken: LaunchObserver, StateObserver, TerminationObserver {

@@ -395,8 +395,36 @@ struct BusSourceTests {
     #expect(pump(followed, peer) { MonotonicTime.now() >= end } && inhibits == 1)
     let pipe = grant()
     peer.setOwner(of: BusObject.logind.destination, to: ":1.7")
-    #expect(brings(followed, [Self.deniedLock, "note: none"]))
+    #expect(pump(followed, peer) { inhibits == 2 } && settle(followed, peer))
+    #expect(followed.log.all == [Self.deniedLock])
     close(pipe)
+  }
+
+  /// The note of a lock that is missing for a while goes, also where it turns out to be denied.
+  @Test func aLockThatIsDeniedAfterLogindWasAwayLeavesNoNote() throws {
+    answerLogind(false)
+    let followed = try follow([.sleep])
+    #expect(pump(followed, peer) { followed.log.all.contains(Self.noSleepLock) })
+    answerLogind(false, Self.denied)
+    #expect(pump(followed, peer) { followed.log.all.last == Self.deniedLock })
+    #expect(followed.log.all.suffix(2) == ["note: none", Self.deniedLock])
+  }
+
+  /// The next sleep is delayed too.
+  @Test func aLockIsTakenAfterASleepThatEndedWithoutTheBus() throws {
+    let first = grant()
+    let followed = try follow([.sleep])
+    #expect(pump(followed, peer) { inhibits == 1 } && settle(followed, peer))
+    announce("PrepareForSleep", [.bool(true)])
+    #expect(pump(followed, peer) { followed.log.all.last == Self.asleep })
+    followed.source.receive(.readyToSleep)
+    let second = grant()
+    peer.dropClients()
+    #expect(pump(followed, peer) { inhibits == 2 } && settle(followed, peer))
+    announce("PrepareForSleep", [.bool(true)])
+    #expect(
+      pump(followed, peer) { followed.log.all.suffix(2) == ["delay 9.0 seconds", Self.asleep] })
+    for end in [first, second] { close(end) }
   }
 
   @Test(arguments: [[], [BusWireValue.uint32(3)], [.string("fd")]])

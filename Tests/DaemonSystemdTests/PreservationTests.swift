@@ -152,6 +152,10 @@ import Testing
     let second = try run()
     #expect(throws: SystemdError.self) { try second.preservedBytes(named: "state", limit: 99) }
     #expect(try second.preservedBytes(named: "state", limit: 100)?.count == 100)
+    let third = try run()
+    #expect(throws: SystemdError.self) { try third.preservedBytes(named: "state", limit: 99) }
+    #expect(try third.closeUnknown() == ["state"])
+    #expect(try run().names() == [], "what is unknown is forgotten")
   }
 
   @Test func aMemoryFileIsFixedAndReadFromItsBeginning() throws {

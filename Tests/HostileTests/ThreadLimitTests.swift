@@ -70,6 +70,7 @@ final class ThreadLimitTests: XCTestCase {
   /// calls hooks. It comes later, and in order.
   func testTasksOfThePoolKeepNobodyElseWaiting() throws {
     try skipUnlessLong()
+    let others = try ["launching", "occupied"].map { try started(["threadless", $0]) }
     func daemons() throws -> [ChildProcess] {
       let daemons = try ["sleeping", "receiving"].map { try started(["threadless", $0]) }
       for daemon in daemons {
@@ -83,6 +84,12 @@ final class ThreadLimitTests: XCTestCase {
       return daemons
     }
     for daemon in try daemons() {
+      daemon.send(SIGTERM)
+      XCTAssertEqual(try daemon.wait(), .status(124), daemon.output.joined(separator: "\n"))
+      XCTAssertTrue(daemon.output.contains { $0.hasPrefix("save: SIGTERM") })
+    }
+    for daemon in others {
+      try daemon.expect("lifecycle: Swift's thread pool is exhausted; a task is waiting")
       daemon.send(SIGTERM)
       XCTAssertEqual(try daemon.wait(), .status(124), daemon.output.joined(separator: "\n"))
       XCTAssertTrue(daemon.output.contains { $0.hasPrefix("save: SIGTERM") })

@@ -114,6 +114,16 @@ import Testing
     #expect(deliver(&registry).map(\.kind) == [.suspend, .suspend, .suspend])
   }
 
+  /// Nor does what came between the two overtake it.
+  @Test func aPauseWithItsSleepIsBeforeALaterPost() {
+    struct Note: CustomNotification {}
+    var registry = launched(first)
+    for request: LifecycleRequest in [.pause, .post(Note()), .suspend] {
+      receive(request, &registry)
+    }
+    #expect(deliver(&registry).map(\.kind) == [.suspend, .suspend, .suspend, .post])
+  }
+
   /// As by any other pause: a hook that reads the state finds it.
   @Test func theTerminationEntersTheBackgroundWithItsFirstStep() {
     var registry = launched(first)

@@ -217,11 +217,12 @@ extension LifecycleObservable {
   /// - Parameters:
   ///   - reason: The cause that reports, systemd's status and the journal show, such as `the disk is full`. Default:
   ///     `a call`.
-  ///   - status: The status to exit with, from 1 to 255, as for an error that work in the foreground throws. Default
-  ///     `nil`: that of the hooks.
+  ///   - status: The status to exit with, from 1 to 255, as for an error that work in the foreground throws; another
+  ///     counts as 1. Default `nil`: that of the hooks.
   public func terminate(because reason: String? = nil, status: Int32? = nil) {
     core.recorder?.didTerminate()
-    let cause = LifecycleCause(reason.map { .other($0) } ?? .api, status: status)
+    let cause = LifecycleCause(
+      reason.map { .other($0) } ?? .api, status: status.map(Failure.status))
     core.receive(LifecycleEvent(.terminate, cause: cause))
   }
 
@@ -240,8 +241,8 @@ extension LifecycleObservable {
   /// }
   /// ```
   ///
-  /// The job is read over the bus when the termination begins, which takes about a millisecond. Before a termination
-  /// the result is `nil`, at once.
+  /// The job is read over the bus when a drain, and when the termination, begins, which takes about a millisecond. Before
+  /// that the result is `nil`, at once.
   ///
   /// - Parameter limit: How long to wait for the answer. Default 1 s. In a hook, no longer than until its deadline.
   /// - Returns: The job; `nil` when systemd did not request the end, as after kill(1), or did not answer in time.

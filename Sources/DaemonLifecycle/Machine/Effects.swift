@@ -36,6 +36,8 @@ struct Effects: ~Copyable, Sendable {
   /// The number of a health check that has begun, for which Swift's executors are to be checked.
   var healthRound: UInt64?
   var cancelsBody = false
+  /// Whether work in the foreground ends, also where its pause has not begun.
+  var endsRounds = false
   /// Drivers to be cancelled.
   var cancels: [any AnyObject & Sendable] = []
   /// Values that may hold the last reference to a user's object.
@@ -45,7 +47,8 @@ struct Effects: ~Copyable, Sendable {
 
   /// Whether there is more than calls and messages, which is rare.
   var hasRare: Bool {
-    !removed.isEmpty || !released.isEmpty || !cancels.isEmpty || cancelsBody || healthRound != nil
+    !removed.isEmpty || !released.isEmpty || !cancels.isEmpty || cancelsBody || endsRounds
+      || healthRound != nil
       || isOverdue || exitsWith != nil
   }
 

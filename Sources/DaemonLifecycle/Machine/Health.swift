@@ -20,8 +20,7 @@ struct Health: Sendable {
     var waitsForObservers = true
     /// The problems that observers have reported.
     var problems: [String] = []
-    /// The time at which a missing response is reported; `nil` once it was. It is before the next tick, at which
-    /// systemd's time-out ends.
+    /// The time at which a missing response is reported; `nil` once it was. It is before the next tick.
     var silenceDeadline: MonotonicTime?
 
     var isOver: Bool { !waitsForPool && !waitsForMainActor && !waitsForObservers }

@@ -46,9 +46,11 @@ extension LifecycleMachine {
   }
 
   /// Delivers a post that waits, beside the transition under way: that may be the pause which has cancelled the poster, and
-  /// which waits for it.
+  /// which waits for it. Before the launch nobody would receive it.
   mutating func hasten(_ post: LifecyclePost) {
-    guard !isClosed, let cause = registry.requests.take(post) else { return }
+    guard !isClosed, registry.state != .launching, let cause = registry.requests.take(post) else {
+      return
+    }
     begin(
       registry.plan(.posted(post), cause: cause),
       outer: .init(deadline: .distantFuture, budgetStep: .posted(post)))

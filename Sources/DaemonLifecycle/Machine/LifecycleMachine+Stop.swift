@@ -107,7 +107,8 @@ extension LifecycleMachine {
       let slot = CallTime(
         deadline: min(
           began.advanced(by: policy.hookTimeout), limit?.deadline ?? .distantFuture),
-        grace: limit?.grace ?? policy.cancellationGrace)
+        grace: stop.budget?.isHurried == true
+          ? hurriedGrace : limit?.grace ?? policy.cancellationGrace)
       // It runs already, and is not called.
       _ = calls.begin(
         Call(of: calls[id].constants, in: id, nil, began: began, time: slot, progress: .begun))
@@ -153,16 +154,19 @@ extension LifecycleMachine {
   /// begin.
   mutating func expedite() {
     stop.expedite(at: now)
+    effects.endsRounds = true
     limitRunning()
-    // Enough for a hook that reacts to its cancellation. It is taken from the save reserve, since the hook's own time
-    // is over.
-    let left = stop.budget.map { now.duration(to: $0.end) } ?? .zero
-    let grace = policy.grace(in: max(.zero, left))
+    let grace = hurriedGrace
     for id in calls.order where !calls[id].budgetStep.isSave {
       for call in calls[id].running where calls.find(call)?.isCancelled == false {
         cancel(call, grace: grace)
       }
     }
+  }
+
+  /// Enough for what reacts to its cancellation. It is taken from the save reserve, since its own time is over.
+  private var hurriedGrace: Duration {
+    policy.grace(in: max(.zero, stop.budget.map { now.duration(to: $0.end) } ?? .zero))
   }
 
   /// Handles the third signal: the process ends at once, after the end with the status that it would have had.

@@ -296,10 +296,11 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   /// Checks the observers, beside the transition under way, and has the shell check Swift's executors.
   private mutating func checkHealth(_ cause: LifecycleCause) {
-    guard !isTerminating, registry.state != .terminated,
-      health.begin(at: now) != nil
-    else { return }
+    guard !isTerminating, registry.state != .terminated else { return }
+    let isNew = health.begin(at: now) != nil
+    // Of one that is under way too: there may have been no thread to ask with.
     effects.healthRound = health.unasked
+    guard isNew else { return }
     let patience = health.period.map { $0 / 2 } ?? policy.hookTimeout
     let plan = registry.plan(.kind(.checkHealth), cause: cause)
     let outer = Delivery.Outer(

@@ -24,7 +24,7 @@ public final class ForegroundRound: Sendable {
     var lastHandler: UInt64 = 0
   }
   private let state = Mutex(State())
-  /// `nil` for the real time.
+  /// `nil` for a round that a test has made, in real time.
   private let clock: LifecycleClock?
   private let ready: @Sendable (ForegroundRound) -> Void
 
@@ -48,8 +48,8 @@ public final class ForegroundRound: Sendable {
   /// ```
   public func reportReady() { ready(self) }
 
-  /// Marks a round that a test has made as ending. Further calls have no effect.
-  public func end() { for handler in beginEnding() { handler() } }
+  /// Marks a round that a test has made as ending. Further calls have no effect, nor has one for a daemon's round.
+  public func end() { if clock == nil { for handler in beginEnding() { handler() } } }
 
   /// Marks the round as ending, and returns the handlers that are to be called.
   func beginEnding() -> [@Sendable () -> Void] {

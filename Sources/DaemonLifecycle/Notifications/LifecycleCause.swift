@@ -109,6 +109,9 @@ struct Failure: Sendable {
   init(_ error: any Error) {
     self.error = error
     text = "\(error)"
-    exitStatus = (error as? any ExitStatusError)?.exitStatus ?? 1
+    exitStatus = Self.status((error as? any ExitStatusError)?.exitStatus ?? 1)
   }
+
+  /// A status that says of a failure that it was one: of others exit(3) takes the last eight bits, and 256 would be 0.
+  static func status(_ wanted: Int32) -> Int32 { 1...255 ~= wanted ? wanted : 1 }
 }

@@ -54,7 +54,8 @@ struct PendingRequests: Sendable {
     // A suspend enters the background on its way, and an observer receives DidResume before WillEnterForeground.
     let sleepIsFirst = concernSleep
     let index = merged.firstIndex { !sleepIsFirst || !$0.request.concernsState }
-    if let index, merged[index].order < posts.first?.order ?? .max {
+    // What it takes in is older than a post, where only that is.
+    if let index, merged[0].order < posts.first?.order ?? .max {
       return merged.remove(at: index)
     }
     return posts.popFirst()

@@ -14,9 +14,9 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     case completed
     /// The hook threw.
     case failed(any Error)
-    /// The hook was cancelled at its deadline, and ended within the cancellation grace.
+    /// The hook was cancelled, as a rule at its deadline, and ended within the cancellation grace.
     case timedOut
-    /// The hook was cancelled at its deadline, and did not end; the delivery went on without it.
+    /// The hook was cancelled, and did not end; the delivery went on without it.
     case abandoned(Progress)
     /// The hook was not called.
     case skipped(Reason)

@@ -215,7 +215,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
 
   private func ended(_ error: (any Error)?) {
     let late = error is CancellationError ? nil : error.map { LateError(error: $0) }
-    let (entering, waiting, isLost) = state.withLock { state in
+    let (entering, waiting, isLost, isUnheard) = state.withLock { state in
       let wasEnding = state.run.map { $0.isCancelled || $0.round.isEnding } ?? false
       let wasReady = state.run?.isReady ?? true
       state.phase = .none
@@ -225,10 +225,15 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
       if endsRounds, let error { state.phase = .over(error) }
       defer { state.waiting = [] }
       let entering = state.entering.take()
-      return (entering, state.waiting, !wasReady && !wasEnding && entering?.hasEnded ?? true)
+      return (
+        entering, state.waiting, !wasReady && !wasEnding && entering?.hasEnded ?? true,
+        wasEnding && !endsRounds && state.waiting.isEmpty && entering == nil
+      )
     }
     entering?.end(throwing: error)
     if isLost, let error { core?.warn("\(name) has failed before it was ready: \(error)") }
+    // In a stop that hurries, no hook waits for it.
+    if isUnheard, let late { core?.warn("\(name) has failed as it was cancelled: \(late)") }
     for sleeper in waiting { sleeper.end(throwing: late) }
     endIfIdle()
   }

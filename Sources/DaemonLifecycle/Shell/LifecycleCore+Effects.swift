@@ -140,6 +140,7 @@ extension LifecycleCore {
 
   private func perform(_ rare: consuming Effects) {
     if rare.cancelsBody, let body = state.withLock({ $0.bodyTask }) { cancel(body) }
+    if rare.endsRounds { for rounds in state.withLock({ $0.rounds }) { close(rounds) } }
     if let round = rare.healthRound { askExecutors(of: round) }
     // Cancellation handlers and deinits are user code. One item each: a handler that blocks must not keep the others
     // from being cancelled.
@@ -185,13 +186,23 @@ extension LifecycleCore {
     }
   }
 
-  /// Resumes a task that is perhaps of Swift's pool, by what may come often. What waits for a thread stays in order.
+  /// Whether Swift's pool has a thread. The thread that listens must know that of this moment; another was had a while
+  /// ago, by a caller of the pool's as a rule, whose own is still there.
+  private var poolHasThread: Bool {
+    executor.isOnLeader ? DispatchThreads.canBeHadNow : DispatchThreads.canBeHad
+  }
+
+  /// Resumes tasks that are perhaps of Swift's pool, which may come often. What waits for a thread stays in order.
   private func resume(_ resumption: @escaping @Sendable () -> Void) {
-    let canBeHad = DispatchThreads.canBeHad
+    let hasThread = poolHasThread
     let isFirst: Bool? = state.withLock { state in
-      if canBeHad, state.heldResumptions == nil { return nil }
-      defer { state.heldResumptions = (state.heldResumptions ?? []) + [resumption] }
-      return state.heldResumptions == nil
+      guard state.heldResumptions == nil else {
+        state.heldResumptions?.append(resumption)
+        return false
+      }
+      if hasThread { return nil }
+      state.heldResumptions = [resumption]
+      return true
     }
     switch isFirst {
     case nil: resumption()
@@ -211,13 +222,9 @@ extension LifecycleCore {
 
   /// Ends sleeps whose time has come.
   func end(_ sleepers: [Sleeper]) {
-    for sleeper in sleepers {
-      if sleeper.isOfPool, !DispatchThreads.canBeHad {
-        useSwiftPool { sleeper.end() }
-      } else {
-        sleeper.end()
-      }
-    }
+    let ofPool = sleepers.filter(\.isOfPool)
+    if !ofPool.isEmpty { resume { for sleeper in ofPool { sleeper.end() } } }
+    for sleeper in sleepers where !sleeper.isOfPool { sleeper.end() }
   }
 
   /// A hook has suspended, or blocks its thread: the calls that wait behind it begin, each with a driver of its own.
@@ -305,14 +312,16 @@ extension LifecycleCore {
       return (state.streams.map(\.finish), state.rounds)
     }
     for finish in streams { resume(finish) }
-    // What they cancel is user code.
-    for rounds in rounds { executor.enqueue(.work { rounds.close() }) }
+    for rounds in rounds { close(rounds) }
   }
+
+  /// What they cancel is user code.
+  private func close(_ rounds: ForegroundRounds) { executor.enqueue(.work { rounds.close() }) }
 
   /// Without a free thread neither can answer; the next tick asks again. At most one question waits in the main
   /// actor's queue.
   private func askExecutors(of round: UInt64) {
-    guard DispatchThreads.canBeHad else { return }
+    guard poolHasThread else { return }
     let asksMainActor = change { state, now in
       let isAsked = state.machine.health.isMainActorAsked
       state.handle(.healthAsked(round: round), at: now)

@@ -58,8 +58,7 @@ extension LifecycleCore {
   /// Runs the body in its own task on the cooperative pool, so that it can be abandoned like a hook.
   ///
   /// It is not started when the daemon terminates already. The check and the start are one step, so that the body
-  /// either never begins or is waited for. The task is made after that: without a thread for it, Dispatch blocks the
-  /// caller, who must not hold the lock.
+  /// either never begins or is waited for.
   func start(body: RunBody) {
     let begins = change { state, now in
       guard !state.machine.isTerminating else { return false }
@@ -67,19 +66,21 @@ extension LifecycleCore {
       return true
     }
     guard begins else { return }
-    let task = Task.detached(executorPreference: executor.pool) {
-      do {
-        try await body.run()
-        self.handle(.bodyEnded(nil))
-      } catch {
-        self.handle(.bodyEnded(Failure(error)))
+    useSwiftPool {
+      let task = Task.detached(executorPreference: self.executor.pool) {
+        do {
+          try await body.run()
+          self.handle(.bodyEnded(nil))
+        } catch {
+          self.handle(.bodyEnded(Failure(error)))
+        }
       }
+      let isCancelled = self.state.withLock { state in
+        state.bodyTask = task
+        return state.isBodyCancelled
+      }
+      if isCancelled { task.cancel() }
     }
-    let isCancelled = state.withLock { state in
-      state.bodyTask = task
-      return state.isBodyCancelled
-    }
-    if isCancelled { task.cancel() }
   }
 
   /// Returns on the executor's thread when its caller is not isolated: the caller then goes on without the

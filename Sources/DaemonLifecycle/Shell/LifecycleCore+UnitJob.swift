@@ -11,12 +11,13 @@ extension LifecycleCore {
     case known(UnitJob?)
   }
 
-  package func unitJobIsKnown(_ job: UnitJob?) {
+  /// - Parameter isFinal: Whether none takes the place of one that was known, as a test may want it.
+  package func unitJobIsKnown(_ job: UnitJob?, isFinal: Bool = false) {
     let waiters: [Sleeper] = change { state, _ in
       // It is asked for again when the termination begins.
       if job == nil, state.machine.stop.isDraining { return [] }
       guard case .unknown(let waiters) = state.unitJob else {
-        if job != nil { state.unitJob = .known(job) }
+        if job != nil || isFinal { state.unitJob = .known(job) }
         return []
       }
       state.unitJob = .known(job)
@@ -38,7 +39,9 @@ extension LifecycleCore {
     // Woken by the answer, the limit or a cancellation: in any case by what is known then.
     if isAsked { try? await clock.sleep(sleeper, until: clock.now.advanced(by: limit)) }
     return state.withLock { state in
-      if case .known(let job) = state.unitJob { return job }
+      if case .known(let job) = state.unitJob {
+        return state.machine.isTerminating || state.machine.stop.isDraining ? job : nil
+      }
       if case .unknown(let waiters) = state.unitJob {
         state.unitJob = .unknown(waiters.filter { $0 !== sleeper })
       }

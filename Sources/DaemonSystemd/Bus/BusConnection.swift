@@ -4,7 +4,7 @@ import CLinux
 /// A connection to a bus that is kept up, and the requests that are sent over it.
 ///
 /// Nothing here blocks: `start` only requests a connection, and `process` does what can be done at once. A lost
-/// connection is made again, for ever, with delays from 0.1 s to 30 s. One thread at a time may use it.
+/// connection is made again, for ever, with delays that grow. One thread at a time may use it.
 package final class BusConnection {
   package struct Options: Sendable {
     /// The delay before the first attempt to connect, or to send a query, again; 0.1 s. It doubles with each attempt.
@@ -95,10 +95,11 @@ package final class BusConnection {
     state = .disconnected(until: deadline)
   }
 
-  /// Requests that the queries on demand are sent: as soon as there is a connection, if one is being made.
+  /// Requests that the queries on demand are sent: as soon as there is a connection, which is tried now.
   package func sendOnDemand() {
     if poll == nil { return }
     deadline = MonotonicTime.now()
+    if case .disconnected = state, functions != nil { state = .disconnected(until: deadline) }
     for entry in entries where entry.request.isOnDemand { entry.due = deadline }
   }
 
@@ -109,10 +110,13 @@ package final class BusConnection {
     let hasMore = advance()
     let now = MonotonicTime.now()
     for entry in entries where entry.due <= now && entry.call == nil {
-      if case .connected = state {
+      switch state {
+      case .connected:
         entry.due = .distantFuture
         send(entry.request.query(), for: entry)
-      } else if let absence {
+      case .connecting: break
+      case .disconnected:
+        guard let absence else { break }
         entry.due = .distantFuture
         fail(entry, absence)
       }
@@ -303,10 +307,16 @@ package final class BusConnection {
 
   /// Takes the reply with the owner, or the signal that there is another one, or none.
   private func receive(owner message: OpaquePointer, of bus: SDBus, for entry: Entry) {
-    guard bus.sender(of: message) == BusService.bus.rawValue,
-      case .success(let values) = bus.reply(message, about: "GetNameOwner"),
-      case .string(let owner)? = values.last
-    else { return }
+    guard bus.sender(of: message) == BusService.bus.rawValue else { return }
+    let values: [BusValue]
+    switch bus.reply(message, about: "GetNameOwner") {
+    case .success(let reply): values = reply
+    case .failure(let error):
+      // Without the owner its signals are not known.
+      if bus.isOpen, !error.name.hasSuffix(".NameHasNoOwner") { fail(entry, error) }
+      return
+    }
+    guard case .string(let owner)? = values.last else { return }
     entry.owner = owner
     // What the old one has sent may be outdated.
     if values.count == 3, !owner.isEmpty { queryAtOnce(entry) }

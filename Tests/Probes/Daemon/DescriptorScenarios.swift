@@ -104,14 +104,23 @@ final class Robbery: Sendable {
 /// As `log`, and from the foreground on without a thread to be had; that limit does not bind root. With `hang`, a hook
 /// blocks its thread for ever; with `foreground`, `draining` or `restarting`, there is a body of that kind, which needs a
 /// thread of Swift's pool to end, and from whose beginning on there is none to be had. With `sleeping` or `receiving`, a
-/// body waits for what comes, and a resume gives threads back.
+/// body waits for what comes, and a resume gives threads back. With `launching` there is none for a body to begin with,
+/// with `occupied` the only one of the pool's is blocked.
 let threadless: @Sendable ([String]) async throws -> Void = { arguments in
   let lifecycle = loggedSubject(
     .init(hookTimeout: arguments.isEmpty ? .seconds(10) : .milliseconds(500)))
   if arguments.contains("hang") { lifecycle.addObserver(HangingObserver(blocks: true)) }
   let inRounds = ["foreground", "draining", "restarting"].contains(arguments.first)
+  let launch = lifecycle.observe(DidFinishLaunching.self, phase: .init(order: 1)) { _ in
+    if arguments.first == "launching" { limitThreads(to: 1) }
+  }
+  let limitsItself = ["launching", "occupied", "sleeping", "receiving"].contains(arguments.first)
   let token = lifecycle.observe(WillEnterForeground.self, phase: .init(order: 1)) {
-    if !inRounds { limitThreads(to: $0.cause.signal == nil ? 1 : 1000) }
+    if $0.cause.signal != nil {
+      limitThreads(to: 1000)
+    } else if !inRounds, !limitsItself {
+      limitThreads(to: 1)
+    }
   }
   @Sendable func takeThreadsOfRounds() {
     // Whatever Swift's pool has by now: on a busy machine, now and then one more.
@@ -142,15 +151,28 @@ let threadless: @Sendable ([String]) async throws -> Void = { arguments in
     }
   case "sleeping":
     result = try await lifecycle.run {
+      limitThreads(to: 1)
       for try await _ in lifecycle.ticks(every: .seconds(6)) { say("tick") }
+    }
+  case "launching": result = try await lifecycle.run { try await work() }
+  case "occupied":
+    result = try await lifecycle.run {
+      async let later: Void = lifecycle.clock.sleep(for: .seconds(9))
+      // When threads that the start has left have ended.
+      try await lifecycle.clock.sleep(for: .seconds(7))
+      limitThreads(to: 1)
+      while true { pause() }
+      try await later
     }
   case "receiving":
     result = try await lifecycle.run {
-      for await _ in lifecycle.notifications(of: DidEnterBackground.self) { say("received") }
+      let notifications = lifecycle.notifications(of: DidEnterBackground.self)
+      limitThreads(to: 1)
+      for await _ in notifications { say("received") }
     }
   default: result = try await lifecycle.run()
   }
-  withExtendedLifetime(token) {}
+  withExtendedLifetime((launch, token)) {}
   finish(result)
 }
 

@@ -105,6 +105,7 @@ extension BusRequest {
         guard case .string(let load)? = properties["LoadState"],
           case .string(let state)? = properties["ActiveState"]
         else { return .malformed }
+        inbox.settle(name)
         if load == "not-found", last.isEmpty {
           inbox.setProblem("there is no unit \(name)", of: name)
         } else {
@@ -119,6 +120,8 @@ extension BusRequest {
         } else {
           if error.kind == .unavailable { inbox.setProblem("no bus for \(name)", of: name) }
           inbox.warn(error, without: name)
+          // It may have changed, and not change again.
+          if call != nil, error.kind == .other { return .again }
         }
       // The state is read again: a change and its reversal count as none.
       case .signal: return .again

@@ -15,7 +15,9 @@ final class SleepFollower {
   private var limit = Duration.seconds(5)
   /// Whether logind has granted the lock, or denied it to this user.
   private var isLockFinal = true
-  private var isReportedMissing = false
+  private enum Missing { case away, denied }
+  /// Why there is no lock, as was reported last.
+  private var reported: Missing?
 
   init(_ inbox: BusInbox) { self.inbox = inbox }
 
@@ -67,7 +69,11 @@ final class SleepFollower {
     case .failure(_, of: Self.readLimit): return .call(Self.readState)
     case .reply(let values, _):
       guard case .variant(.bool(let value))? = values.only else { return .malformed }
+      inbox.settle(Self.subject)
+      let hasWoken = isAsleep && !value
       become(value)
+      // The query was without the lock.
+      if hasWoken { return .again }
     case .failure(let error, _): inbox.warn(error, without: Self.subject)
     case .signal(let values):
       guard case .bool(let value)? = values.first else { return .malformed }
@@ -98,21 +104,26 @@ final class SleepFollower {
     if isAsleep { return }
     lock = granted
     inbox.settle(Self.lockSubject)
-    if isReportedMissing { inbox.put(.fact(.statusNote(.delayLock, nil))) }
-    isReportedMissing = false
+    report(nil)
   }
 
   private func reportMissing(_ error: BusError) {
-    let isDenied = error.kind == .accessDenied
-    if !isDenied { inbox.warn(error, without: Self.lockSubject) }
-    if isReportedMissing { return }
-    isReportedMissing = true
+    let missing: Missing = error.kind == .accessDenied ? .denied : .away
+    if missing == .away { inbox.warn(error, without: Self.lockSubject) }
+    report(missing)
+  }
+
+  /// What was denied will be denied: no note for ever on a server that never sleeps.
+  private func report(_ missing: Missing?) {
+    if missing == reported { return }
     let text = "no delay lock: a suspend does not wait for the hooks"
-    // What was denied will be denied: no note for ever on a server that never sleeps.
-    inbox.put(
-      .fact(
-        isDenied
-          ? .info("\(text). It needs root or a polkit rule, or no interface `.sleep`.")
-          : .statusNote(.delayLock, text)))
+    if missing == .away || reported == .away {
+      inbox.put(.fact(.statusNote(.delayLock, missing == .away ? text : nil)))
+    }
+    if missing == .denied {
+      inbox.put(
+        .fact(.info("\(text). It needs root or a polkit rule, or no interface `.sleep`.")))
+    }
+    reported = missing
   }
 }
