@@ -50,7 +50,9 @@ extension EchoService: ForegroundObserver, BackgroundObserver {
     await loop.enter(.quiet)
     guard notification.cause.signal == .sigusr1 else { return }
     say("draining \(await loop.count) connections")
-    await loop.letAllLeave(.whenIdle)
+    // With time left to say who was late.
+    await loop.letAllLeave(
+      .whenIdle, within: notification.context.timeRemaining - .milliseconds(500))
     // Connections that are left are cut off, unless systemd has begun to end this run: `willTerminate` handles that.
     if await lifecycle.unitJob() == nil { try check(late: await loop.cutOff()) }
   }

@@ -31,7 +31,7 @@ struct Options: Equatable {
 
     Signals: SIGUSR1 drains (no new connections; the others end when they are idle), SIGUSR2 goes on, SIGHUP
     reads the settings again. SIGTERM: when systemd restarts the service, connections are handed to the next run with
-    all that was half said; when it stops it, they are drained. A drain has 10 s; who is not over then is cut off.
+    all that was half said; when it stops it, they are drained. A drain has 10 s; a connection that has not ended then is cut off.
 
     Exit status: 0 all well, 64 bad arguments, 70 it could not begin, or not every answer could be sent, 78 a bad
     configuration file with --check-config; 124 something was not over in time.

@@ -28,7 +28,7 @@ extension Settings {
     for (index, line) in lines.enumerated() {
       // The other stands for what could not be decoded.
       guard !line.unicodeScalars.contains(where: { $0 == "\0" || $0 == "\u{FFFD}" }) else {
-        throw SettingsError("line \(index + 1): this is no text in UTF-8")
+        throw SettingsError("line \(index + 1): this is not valid UTF-8")
       }
       let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         .map(\.trimmed)

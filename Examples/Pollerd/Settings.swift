@@ -78,7 +78,7 @@ struct Configuration: Sendable {
   ) throws(SettingsError) {
     // A number would end at the NUL; the other stands for what could not be decoded.
     guard !line.unicodeScalars.contains(where: { $0 == "\0" || $0 == "\u{FFFD}" }) else {
-      throw SettingsError("this is no text in UTF-8")
+      throw SettingsError("this is not valid UTF-8")
     }
     let content = withoutComment(line).trimmed
     if content.isEmpty { return }

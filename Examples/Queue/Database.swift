@@ -46,6 +46,7 @@ actor Database: JobStore {
       return false
     }
     let job = Job(id: row[0], payload: row[1])
+    try await execute("SAVEPOINT before_work")
     do {
       let result = try await work(job)
       try await execute("INSERT INTO results VALUES ($1, $2)", job.id, result)
@@ -54,19 +55,20 @@ actor Database: JobStore {
         UPDATE jobs SET state = 'done', taken_by = current_setting('application_name')
         WHERE id = $1
         """, job.id)
-      try await execute("COMMIT")
     } catch {
       if Task.isCancelled || isLost { throw error }
-      try await execute("ROLLBACK")
-      // Another worker may have taken it by now, and done it.
+      // No other worker takes it before its failure is counted.
+      try await execute("ROLLBACK TO before_work")
       try await execute(
         """
         UPDATE jobs SET attempts = attempts + 1,
           state = CASE WHEN attempts < 4 THEN 'waiting' ELSE 'failed' END
-        WHERE id = $1 AND state = 'waiting'
+        WHERE id = $1
         """, job.id)
+      try await execute("COMMIT")
       throw JobFailure(job: job, error: error)
     }
+    try await execute("COMMIT")
     return true
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The functions of libpq, PostgreSQL's client library, which is opened when the daemon starts: who builds this package
+/// The functions of libpq, PostgreSQL's client library, which is opened when the daemon starts: whoever builds this package
 /// needs neither the library nor its headers.
 ///
 /// Each type is the declaration in `libpq-fe.h`. One thread at a time may use a connection.

@@ -17,8 +17,8 @@ import DaemonSystemd
 ///
 /// | what happens | to the job in hand |
 /// | --- | --- |
-/// | SIGUSR1, SIGTERM | it is finished; one that takes longer than 3 s is handed back, and another worker begins it anew |
-/// | SIGKILL, a crash, a lost connection | it is handed back, and not counted as failed: one that kills its worker is tried for ever |
+/// | SIGUSR1, SIGTERM | it is finished; one that takes longer than 2 s is handed back, and another worker begins it anew |
+/// | SIGKILL, a crash, a lost connection | it is handed back, and not counted as failed: one that kills its worker is tried for ever, before the others |
 /// | its work throws | it is done again after the others; after five times its state is `failed` |
 /// | SIGHUP | it is finished; the next is taken from the database that the file names now |
 ///
@@ -26,7 +26,8 @@ import DaemonSystemd
 /// transaction, here the job's result, is written once. What the work does elsewhere, such as a payment or a mail, is
 /// done *at least* once: pass the job's id on as the idempotency key.
 ///
-/// A transaction holds a connection and delays VACUUM, so this is for jobs of seconds; after 60 s the server ends it.
+/// A transaction holds a connection and delays VACUUM, so this is for jobs of seconds; after 60 s the server ends it, which
+/// is a lost connection.
 /// Jobs of hours need leases in the table instead, which expire.
 ///
 /// It asks once a second whether there are new jobs; LISTEN and NOTIFY would tell it sooner.
@@ -46,7 +47,7 @@ import DaemonSystemd
 
     Signals: SIGUSR1 pauses, SIGUSR2 resumes, SIGHUP reloads, SIGTERM and SIGINT end.
 
-    Exit status: 0 all well, 64 bad arguments, 71 libpq is missing, 78 no connection string.
+    Exit status: 0 all well, 64 bad arguments, 71 libpq is missing, 78 no connection string, 124 a job was abandoned.
 
     """
 

@@ -51,7 +51,7 @@ actor Worker: ReloadObserver {
   }
 
   /// Adds the work. Nothing that the database does ends the daemon: it tries again after at most 5 s. A pause or a stop
-  /// waits for the job in hand, which has 3 s to end, and for its return to the queue.
+  /// waits for the job in hand, which has 2 s to end, and for its return to the queue.
   nonisolated func work(in lifecycle: any LifecycleObservable) {
     lifecycle.addObserver(self)
     lifecycle.addForeground(
@@ -86,7 +86,7 @@ actor Worker: ReloadObserver {
     guard try await round.untilEnding({ try await store.open(current) }) != nil else { return }
     say("connected")
     while !round.isEnding, connectionString == current {
-      lifecycle.status = "\(done) jobs done"
+      lifecycle.status = "jobs done: \(done)"
       if try await doNextJob(of: store, round) { continue }
       _ = try await round.untilEnding { try await lifecycle.clock.sleep(for: .seconds(1)) }
     }
@@ -96,7 +96,7 @@ actor Worker: ReloadObserver {
   private func doNextJob(of store: any JobStore, _ round: ForegroundRound) async throws -> Bool {
     let before = done
     do {
-      try await round.finish(within: .seconds(3)) { [perform, say] in
+      try await round.finish(within: .seconds(2)) { [perform, say] in
         let wasFound = try await store.withNextJob { job in
           do { return try await perform(job) } catch let error where Task.isCancelled {
             say("Job \(job.id) is handed back: it would have taken too long.")

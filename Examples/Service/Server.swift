@@ -3,7 +3,7 @@ import DaemonLifecycle
 
 /// The server's loop: accepts until its round in the foreground is ending, with a child task for each connection.
 ///
-/// Who is idle then ends at once, and a request under way is answered: nothing is cancelled, so code that answers knows
+/// Idle connections end at once, and a request under way is answered: nothing is cancelled, so code that answers knows
 /// nothing of this. The scope of the tasks waits for those who are being served; what takes longer than the limit of
 /// `foreground(draining:)` is cut off there.
 struct Server: Sendable {
@@ -26,13 +26,16 @@ struct Server: Sendable {
   }
 
   private func nextClient() async throws -> Socket {
+    var problem: String?
     while true {
       do {
         if let client = try listener.nextClient() { return client }
         try await listener.wait(until: .readable)
       } catch let error as SystemError {
-        // Out of descriptors, for instance, which those who leave will give back. No reason to end the others.
-        warn("\(error)")
+        // Out of descriptors, for instance, which those who leave will give back. No reason to end the others. Once for
+        // each client that waits.
+        if problem != "\(error)" { warn("\(error)") }
+        problem = "\(error)"
         try await clock.sleep(for: .milliseconds(100))
       }
     }

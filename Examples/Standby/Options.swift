@@ -57,7 +57,7 @@ struct Options: Equatable {
         interval = .seconds(seconds)
       case _ where argument.hasPrefix("-"): throw UsageError("There is no option \(argument)")
       case _ where ledger.isEmpty: ledger = argument
-      default: throw UsageError("There can be but one LEDGER, and \"\(argument)\" is another")
+      default: throw UsageError("Only one LEDGER is allowed, and \"\(argument)\" is another")
       }
     }
     if ledger.isEmpty { throw UsageError("LEDGER is missing") }

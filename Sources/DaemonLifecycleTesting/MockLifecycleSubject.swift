@@ -39,7 +39,8 @@ public final class MockLifecycleSubject: LifecycleObservable {
   ///
   /// - Parameters:
   ///   - state: The daemon's state. Default: the foreground.
-  ///   - configuration: The settings, as of a subject. Default: problems are not logged.
+  ///   - configuration: The settings, as of a subject. A mock recognizes no platform: without a `stopTimeout` a stop has
+  ///     90 s. Default: problems are not logged.
   ///   - serviceManager: The stand-in for systemd. Default: none.
   ///   - patience: How long, in real time, a test waits while no hook begins or ends. Default 10 s.
   public convenience init(

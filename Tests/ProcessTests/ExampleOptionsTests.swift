@@ -59,8 +59,8 @@ final class ExampleOptionsTests: XCTestCase {
       ),
       // Neither cut where it is long, nor read up to a NUL.
       ("pollerd", long, 78, " is larger than 1 MiB: it is no file of settings."),
-      ("pollerd", "interval = 1\0garbage\n", 78, ", line 1: this is no text in UTF-8."),
-      ("echod", "prefix = a\0b\n", 78, ", line 1: this is no text in UTF-8"),
+      ("pollerd", "interval = 1\0garbage\n", 78, ", line 1: this is not valid UTF-8."),
+      ("echod", "prefix = a\0b\n", 78, ", line 1: this is not valid UTF-8"),
     ] {
       try text.write(toFile: file, atomically: true, encoding: .utf8)
       try check(name, ["--check-config", "--config", file], status, "\(name): \(file)\(sentence)")

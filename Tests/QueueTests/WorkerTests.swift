@@ -79,7 +79,7 @@ import Testing
     #expect(mock.state == .foreground && queue.all.connections == 0)
     queue.isGone = false
     await mock.advance(by: .seconds(10))
-    #expect(queue.all.done == ["1"] && mock.status == "1 jobs done")
+    #expect(queue.all.done == ["1"] && mock.status == "jobs done: 1")
     try await mock.send(.sigterm)
   }
 

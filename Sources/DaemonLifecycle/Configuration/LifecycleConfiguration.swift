@@ -85,7 +85,7 @@ public struct LifecycleConfiguration: Sendable {
   /// What is logged, to the journal where standard error goes there, else to standard error:
   /// ``LifecycleInterface/log(_:)`` in the list. Default ``LifecycleLogging/timelines``.
   ///
-  /// A mock logs problems at most: see `exit?.report.timeline`.
+  /// A mock logs problems at most: see `ending?.report.timeline`.
   public var logging: LifecycleLogging {
     get { last { if case .log(let logging) = $0 { logging } else { nil } } ?? .off }
     set { replace(.log(newValue)) }

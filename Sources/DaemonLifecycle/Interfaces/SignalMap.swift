@@ -9,7 +9,7 @@
 /// ```
 ///
 /// SIGCONT can't be mapped, since systemd sends it along with every other signal; nor can signals that report a fault
-/// (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS). `start()` throws an error for these.
+/// (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS). The start throws an error for these.
 ///
 /// Signals of several kinds that are pending together arrive in the order in which the kernel delivers them: by number
 /// as a rule, not in the order in which they were sent.

@@ -116,7 +116,8 @@ public final class ForegroundRound: Sendable {
   ///
   /// - Parameters:
   ///   - limit: How long the operation may go on, on the lifecycle's clock, from the moment at which the round is
-  ///     ending. Then it is cancelled and waited for. Keep it shorter than the time for draining.
+  ///     ending. Then it is cancelled and waited for. Keep it shorter than the time for draining,
+  ///     which a stop shortens: where ten seconds are usual for a stop, as in a container, to less than three.
   ///   - operation: The work, which runs in its own task.
   /// - Returns: Whether the operation returned; false when it was cancelled and threw.
   /// - Throws: The error that the operation throws, unless it was cancelled.
