@@ -168,65 +168,6 @@ extension LifecycleCore {
     func drop() { _ = effects.withLock { $0.take() } }
   }
 
-  /// Cancels a task of the author's, elsewhere: its cancellation handlers are user code.
-  func cancel<E>(_ task: Task<Void, E>) {
-    executor.enqueue(.work { self.useSwiftPool { task.cancel() } })
-  }
-
-  /// Does what starts or resumes a task of Swift's pool: now, or once the pool has a thread. Without one Dispatch would
-  /// keep the caller's, which may be the one that listens, or the last that can call hooks.
-  func useSwiftPool(_ work: @escaping @Sendable () -> Void) {
-    if DispatchThreads.canBeHadNow { return work() }
-    warn("Swift's thread pool is exhausted; a task is waiting: raise TasksMax=.")
-    Task.detached(executorPreference: executor) {
-      repeat {
-        try? await LifecycleClock(keeper: self).sleep(for: .milliseconds(100))
-      } while !DispatchThreads.canBeHadNow
-      work()
-    }
-  }
-
-  /// Whether Swift's pool has a thread. The thread that listens must know that of this moment; another was had a while
-  /// ago, by a caller of the pool's as a rule, whose own is still there.
-  private var poolHasThread: Bool {
-    executor.isOnLeader ? DispatchThreads.canBeHadNow : DispatchThreads.canBeHad
-  }
-
-  /// Resumes tasks that are perhaps of Swift's pool, which may come often. What waits for a thread stays in order.
-  private func resume(_ resumption: @escaping @Sendable () -> Void) {
-    let hasThread = poolHasThread
-    let isFirst: Bool? = state.withLock { state in
-      guard state.heldResumptions == nil else {
-        state.heldResumptions?.append(resumption)
-        return false
-      }
-      if hasThread { return nil }
-      state.heldResumptions = [resumption]
-      return true
-    }
-    switch isFirst {
-    case nil: resumption()
-    case true?: useSwiftPool { self.resumeHeld() }
-    case false?: break
-    }
-  }
-
-  private func resumeHeld() {
-    while let held = state.withLock({ state in
-      defer { state.heldResumptions = state.heldResumptions?.isEmpty == false ? [] : nil }
-      return state.heldResumptions.flatMap { $0.isEmpty ? nil : $0 }
-    }) {
-      for resumption in held { resumption() }
-    }
-  }
-
-  /// Ends sleeps whose time has come.
-  func end(_ sleepers: [Sleeper]) {
-    let ofPool = sleepers.filter(\.isOfPool)
-    if !ofPool.isEmpty { resume { for sleeper in ofPool { sleeper.end() } } }
-    for sleeper in sleepers where !sleeper.isOfPool { sleeper.end() }
-  }
-
   /// A hook has suspended, or blocks its thread: the calls that wait behind it begin, each with a driver of its own.
   private func startWaiting() {
     let calls = change { state, now in
@@ -276,18 +217,12 @@ extension LifecycleCore {
           LifecycleContext(cause: cause, time: LifecycleClock.Instant(time)))
       else { return }
       recorder?.willDeliver(notification)
-      let type = ObjectIdentifier(type(of: notification))
-      for stream in mail.streams where stream.element == type {
-        resume { stream.yield(notification) }
-      }
+      resume(.elements(notification, to: mail.streams))
     case .reported(let report, let isHealthCheck):
       recorder?.didFinish(report)
-      let type = ObjectIdentifier(LifecycleReport.self)
-      for stream in mail.streams where stream.element == type && !isHealthCheck {
-        resume { stream.yield(report) }
-      }
+      if !isHealthCheck { resume(.elements(report, to: mail.streams)) }
     case .answered(let post, let report):
-      if let post = post as? AwaitedPost { resume { post.answer(report) } }
+      if let post = post as? AwaitedPost { resume(.poster(post, report)) }
     case .launchEnded(let report, let waiters): waiters(report)
     case .exited(let exit, let waiters):
       endStreamsAndRounds()
@@ -309,9 +244,9 @@ extension LifecycleCore {
   func endStreamsAndRounds() {
     let (streams, rounds) = state.withLock { state in
       defer { (state.streams, state.rounds) = ([], []) }
-      return (state.streams.map(\.finish), state.rounds)
+      return (state.streams, state.rounds)
     }
-    for finish in streams { resume(finish) }
+    resume(.ends(of: streams))
     for rounds in rounds { close(rounds) }
   }
 
@@ -321,7 +256,7 @@ extension LifecycleCore {
   /// Without a free thread neither can answer; the next tick asks again. At most one question waits in the main
   /// actor's queue.
   private func askExecutors(of round: UInt64) {
-    guard poolHasThread else { return }
+    guard swiftPoolHasThread else { return }
     let asksMainActor = change { state, now in
       let isAsked = state.machine.health.isMainActorAsked
       state.handle(.healthAsked(round: round), at: now)

@@ -33,7 +33,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     /// Whether a thread sends messages: one at a time does.
     var isSending = false
     /// What resumes tasks of Swift's pool, and waits until that has a thread; `nil` while nothing has to wait.
-    var heldResumptions: [@Sendable () -> Void]?
+    var heldResumptions: [Resumption]?
     /// Drivers that have nothing to do; a few.
     var restingDrivers: [HookDriver] = []
     /// The body of `run`, from its beginning.

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+import Synchronization
+
+/// What resumes tasks that are perhaps of Swift's pool.
+enum Resumption: Sendable {
+  case sleepers([Sleeper])
+  /// Those that wait for a notification, or a report.
+  case elements(any Sendable, to: [StreamSubscriber])
+  case ends(of: [StreamSubscriber])
+  case poster(AwaitedPost, LifecycleReport)
+
+  fileprivate var isEmpty: Bool {
+    switch self {
+    case .sleepers(let sleepers): sleepers.isEmpty
+    case .elements(_, let streams), .ends(let streams): streams.isEmpty
+    case .poster: false
+    }
+  }
+
+  fileprivate func perform() {
+    switch self {
+    case .sleepers(let sleepers): for sleeper in sleepers { sleeper.end() }
+    case .elements(let element, let streams):
+      let type = ObjectIdentifier(type(of: element))
+      for stream in streams where stream.element == type { stream.yield(element) }
+    case .ends(let streams): for stream in streams { stream.finish() }
+    case .poster(let post, let report): post.answer(report)
+    }
+  }
+}
+
+// What needs a thread of Swift's pool. Without one Dispatch would keep the caller's, which may be the one that listens, or
+// the last that can call hooks: so it waits until there is one.
+extension LifecycleCore {
+  /// Whether Swift's pool has a thread. The thread that listens must know that of this moment; another was had a while
+  /// ago, by a caller of the pool's as a rule, whose own is still there.
+  var swiftPoolHasThread: Bool {
+    executor.isOnLeader ? DispatchThreads.canBeHadNow : DispatchThreads.canBeHad
+  }
+
+  /// Does what starts a task of Swift's pool, or cancels one: now, or once the pool has a thread.
+  func useSwiftPool(_ work: @escaping @Sendable () -> Void) {
+    if DispatchThreads.canBeHadNow { return work() }
+    warn("Swift's thread pool is exhausted; a task is waiting: raise TasksMax=.")
+    Task.detached(executorPreference: executor) {
+      repeat {
+        try? await LifecycleClock(keeper: self).sleep(for: .milliseconds(100))
+      } while !DispatchThreads.canBeHadNow
+      work()
+    }
+  }
+
+  /// Cancels a task of the author's, elsewhere: its cancellation handlers are user code.
+  func cancel<E>(_ task: Task<Void, E>) {
+    executor.enqueue(.work { self.useSwiftPool { task.cancel() } })
+  }
+
+  /// Resumes tasks: now, or in order once the pool has a thread.
+  func resume(_ resumption: Resumption) {
+    if resumption.isEmpty { return }
+    let hasThread = swiftPoolHasThread
+    let isFirst: Bool? = state.withLock { state in
+      guard state.heldResumptions == nil else {
+        state.heldResumptions?.append(resumption)
+        return false
+      }
+      if hasThread { return nil }
+      state.heldResumptions = [resumption]
+      return true
+    }
+    switch isFirst {
+    case nil: resumption.perform()
+    case true?: useSwiftPool { self.resumeHeld() }
+    case false?: break
+    }
+  }
+
+  private func resumeHeld() {
+    while let held = state.withLock({ state in
+      defer { state.heldResumptions = state.heldResumptions?.isEmpty == false ? [] : nil }
+      return state.heldResumptions.flatMap { $0.isEmpty ? nil : $0 }
+    }) {
+      for resumption in held { resumption.perform() }
+    }
+  }
+
+  /// Ends sleeps whose time has come.
+  func end(_ sleepers: [Sleeper]) {
+    resume(.sleepers(sleepers.filter(\.isOfPool)))
+    for sleeper in sleepers where !sleeper.isOfPool { sleeper.end() }
+  }
+}
