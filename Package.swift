@@ -172,7 +172,8 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "StandbyTests", dependencies: ["standby", "DaemonLifecycle", "DaemonLifecycleTesting"],
+      name: "StandbyTests",
+      dependencies: ["standby", "DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "ServiceTests",

@@ -3,13 +3,15 @@ import DaemonLifecycle
 import DaemonLifecycleTesting
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import standby
 
 /// Replicas with a lifecycle each, and one ledger.
 @Suite(.timeLimit(.minutes(5))) struct ReplicaTests {
-  private let path = NSTemporaryDirectory() + "ledger-\(UUID().uuidString)"
+  private let folder = try! Folder()
+  private var path: String { folder.path("ledger") }
 
   /// Launched as `Standby` does it, and at work until `end()`.
   private func instance(_ name: String) async throws -> Instance {

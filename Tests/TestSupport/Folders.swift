@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import Synchronization
 
 /// The folders of this package that tests use.
 package enum Package {
@@ -37,12 +38,21 @@ package func isOld(_ path: String) -> Bool {
   return stat(path, &status) == 0 && status.st_mtim.tv_sec < time(nil) - 3600
 }
 
-/// A folder of a test's own, which goes with it.
+/// A folder of a test's own, which goes with it, or with the process where something is left of the test.
 package final class Folder: Sendable {
   package let path: String
 
+  private static let count = Atomic<Int>(0)
+  private static let all: String = {
+    let path = NSTemporaryDirectory() + "daemon-lifecycle-" + UUID().uuidString
+    try! FileManager.default.createDirectory(
+      atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+    atexit { try? FileManager.default.removeItem(atPath: Folder.all) }
+    return path
+  }()
+
   package init() throws {
-    path = NSTemporaryDirectory() + "daemon-lifecycle-" + UUID().uuidString
+    path = "\(Self.all)/\(Self.count.add(1, ordering: .relaxed).newValue)"
     try FileManager.default.createDirectory(
       atPath: path, withIntermediateDirectories: false,
       attributes: [.posixPermissions: 0o700])

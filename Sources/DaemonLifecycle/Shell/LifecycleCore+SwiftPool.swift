@@ -32,10 +32,11 @@ enum Resumption: Sendable {
 // What needs a thread of Swift's pool. Without one Dispatch would keep the caller's, which may be the one that listens, or
 // the last that can call hooks: so it waits until there is one.
 extension LifecycleCore {
-  /// Whether Swift's pool has a thread. The thread that listens must know that of this moment; another was had a while
-  /// ago, by a caller of the pool's as a rule, whose own is still there.
+  /// Whether Swift's pool has a thread. The thread that listens must know that of this moment, or nearly, as ticks may
+  /// come often. For another it is enough that one was had a while ago, by a caller of the pool's as a rule, whose own is
+  /// still there.
   var swiftPoolHasThread: Bool {
-    executor.isOnLeader ? DispatchThreads.canBeHadNow : DispatchThreads.canBeHad
+    DispatchThreads.canBeHad(within: executor.isOnLeader ? .milliseconds(100) : .seconds(4))
   }
 
   /// Does what starts a task of Swift's pool, or cancels one: now, or once the pool has a thread.
