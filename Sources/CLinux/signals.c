@@ -206,7 +206,8 @@ void clinux_signal_unlisten(int signo) {
   // A handler that loaded the waker has counted itself before. Asleep, since a thread of a lower real-time priority,
   // whose handler this waits for, has no turn while this one yields.
   struct timespec moment = {.tv_nsec = 100000};
-  while (atomic_load(&s->inside) != 0) nanosleep(&moment, NULL);
+  // A child forked meanwhile has a copy of the count alone.
+  while (atomic_load(&s->inside) != 0 && getpid() == atomic_load(&owner)) nanosleep(&moment, NULL);
 }
 
 void clinux_signal_release(int signo) {

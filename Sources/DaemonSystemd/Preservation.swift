@@ -273,7 +273,10 @@ public final class Preservation: Sendable {
       return try memory.memoryBytes(limit: limit)
     } catch {
       passed.giveBack(memory, named: name)
-      if !wasTaken { account.withLock { _ = $0.taken.remove(name) } }
+      // What will never be read is unknown, and not kept for ever.
+      if case .malformedInput = error, !wasTaken {
+        account.withLock { _ = $0.taken.remove(name) }
+      }
       throw error
     }
   }

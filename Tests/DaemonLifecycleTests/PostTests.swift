@@ -23,6 +23,19 @@ import Testing
     #expect(report.entries.count == 1)
   }
 
+  /// It waits for those that will receive it.
+  @Test func aPostThatIsCancelledBeforeTheLaunchIsNotLost() async throws {
+    let mock = MockLifecycleSubject(state: .launching)
+    let received = Log()
+    let token = mock.observe(CacheInvalidated.self) { received.add($0.region) }
+    let post = Task { await mock.post(CacheInvalidated(region: "eu")) }
+    try await eventually { mock.calls.contains { $0.hasPrefix("post(") } }
+    post.cancel()
+    try await mock.launch()
+    #expect(await post.value.entries.count == 1 && received.all == ["eu"])
+    withExtendedLifetime(token) {}
+  }
+
   @Test func aPostInAHookIsDeliveredAtOnce() async throws {
     let mock = MockLifecycleSubject()
     let log = log
@@ -38,18 +51,6 @@ import Testing
   }
 
   /// Each further hook was called without any time, and then given a grace.
-  /// It waits for those that will receive it.
-  @Test func aPostThatIsCancelledBeforeTheLaunchIsNotLost() async throws {
-    let mock = MockLifecycleSubject(state: .launching)
-    let received = Log()
-    let token = mock.observe(CacheInvalidated.self) { received.add($0.region) }
-    let post = Task { await mock.post(CacheInvalidated(region: "eu")) }
-    post.cancel()
-    try await mock.launch()
-    #expect(await post.value.entries.count == 1 && received.all == ["eu"])
-    withExtendedLifetime(token) {}
-  }
-
   @Test func aPostInAHookEndsWithTheHooksTime() async throws {
     let mock = MockLifecycleSubject()
     let (log, gate) = (log, Gate())

@@ -70,7 +70,10 @@ final class ThreadLimitTests: XCTestCase {
   /// calls hooks. It comes later, and in order.
   func testTasksOfThePoolKeepNobodyElseWaiting() throws {
     try skipUnlessLong()
-    let others = try ["launching", "occupied"].map { try started(["threadless", $0]) }
+    let others = try (["launching": 0, "occupied": 124] as [String: Int32]).map {
+      (try started(["threadless", $0]), status: $1)
+    }
+    let posting = try started(["threadless", "posting"])
     func daemons() throws -> [ChildProcess] {
       let daemons = try ["sleeping", "receiving"].map { try started(["threadless", $0]) }
       for daemon in daemons {
@@ -88,12 +91,18 @@ final class ThreadLimitTests: XCTestCase {
       XCTAssertEqual(try daemon.wait(), .status(124), daemon.output.joined(separator: "\n"))
       XCTAssertTrue(daemon.output.contains { $0.hasPrefix("save: SIGTERM") })
     }
-    for daemon in others {
+    for (daemon, status) in others {
       try daemon.expect("lifecycle: Swift's thread pool is exhausted; a task is waiting")
       daemon.send(SIGTERM)
-      XCTAssertEqual(try daemon.wait(), .status(124), daemon.output.joined(separator: "\n"))
+      XCTAssertEqual(try daemon.wait(), .status(status), daemon.output.joined(separator: "\n"))
       XCTAssertTrue(daemon.output.contains { $0.hasPrefix("save: SIGTERM") })
+      XCTAssertFalse(daemon.output.contains("began"))
     }
+    try waitUntilIdle(posting)
+    posting.send(SIGUSR1)
+    try posting.expect("answered")
+    posting.send(SIGTERM)
+    XCTAssertEqual(try posting.wait(), .status(0), posting.output.joined(separator: "\n"))
     for (daemon, line) in zip(try daemons(), ["tick", "received"]) {
       daemon.send(SIGUSR2)
       try daemon.expect("with others")

@@ -64,6 +64,7 @@ extension SignalSource {
   /// Finds out who has the signals, elsewhere: the caller may be the listening thread.
   func check() {
     lastCheck.store(MonotonicTime.now().nanoseconds, ordering: .relaxed)
+    isUnchecked.store(false, ordering: .relaxed)
     enqueue { [weak self] in self?.resolveConflicts() }
   }
 

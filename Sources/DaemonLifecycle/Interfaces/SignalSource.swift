@@ -44,6 +44,8 @@ final class SignalSource: LifecycleSource, LifecycleSink {
 
   /// The time of the last check of who has the signals.
   let lastCheck = Atomic<Int64>(0)
+  /// Whether a signal has come since.
+  let isUnchecked = Atomic<Bool>(false)
   /// Performs a check on a thread that may block.
   let enqueue: @Sendable (@escaping @Sendable () -> Void) -> Void
   /// Receives what a check has found.
@@ -121,22 +123,24 @@ final class SignalSource: LifecycleSource, LifecycleSink {
     if taken.isEmpty { return }
     taken.visit { take(input(of: $0, $1)) }
     taken.clear()
+    isUnchecked.store(true, ordering: .relaxed)
   }
 
   /// Checks who has the signals at the end of the launch, and thrice while the body starts what may take them; then as
-  /// transitions and checks of health end. After a signal also where the handlers are ours: what competes for it may have
-  /// taken others. Not with each, since a check reads /proc, and not before its hooks, which would wait for that.
+  /// transitions and checks of health end. Once a signal has come also where the handlers are ours: what competes for it
+  /// may have taken others. Not with each, since a check reads /proc, and not before its hooks, which would wait for that.
   func receive(_ fact: LifecycleFact) -> MonotonicTime? {
     switch fact {
     case .launched where !map.signals.isEmpty: return tryAgain()
-    case .ended(_, let report, _, _):
-      let last = MonotonicTime(nanoseconds: lastCheck.load(ordering: .relaxed))
-      let isDue = report.cause.signal != nil && last.duration(to: .now()) > .seconds(5)
-      if isDue || hasNewConflict() { check() }
-    case .healthy, .unhealthy: if hasNewConflict() { check() }
+    case .ended, .healthy, .unhealthy: if isDue || hasNewConflict() { check() }
     default: break
     }
     return nil
+  }
+
+  private var isDue: Bool {
+    let last = MonotonicTime(nanoseconds: lastCheck.load(ordering: .relaxed))
+    return isUnchecked.load(ordering: .relaxed) && last.duration(to: .now()) > .seconds(5)
   }
 
   func tryAgain() -> MonotonicTime? {

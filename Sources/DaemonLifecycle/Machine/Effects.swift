@@ -36,8 +36,8 @@ struct Effects: ~Copyable, Sendable {
   /// The number of a health check that has begun, for which Swift's executors are to be checked.
   var healthRound: UInt64?
   var cancelsBody = false
-  /// Whether work in the foreground ends, also where its pause has not begun.
-  var endsRounds = false
+  /// Whether work in the foreground is cancelled, also where its pause has not begun.
+  var cancelsRounds = false
   /// Drivers to be cancelled.
   var cancels: [any AnyObject & Sendable] = []
   /// Values that may hold the last reference to a user's object.
@@ -47,7 +47,7 @@ struct Effects: ~Copyable, Sendable {
 
   /// Whether there is more than calls and messages, which is rare.
   var hasRare: Bool {
-    !removed.isEmpty || !released.isEmpty || !cancels.isEmpty || cancelsBody || endsRounds
+    !removed.isEmpty || !released.isEmpty || !cancels.isEmpty || cancelsBody || cancelsRounds
       || healthRound != nil
       || isOverdue || exitsWith != nil
   }

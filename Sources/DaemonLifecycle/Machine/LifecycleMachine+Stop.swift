@@ -154,7 +154,7 @@ extension LifecycleMachine {
   /// begin.
   mutating func expedite() {
     stop.expedite(at: now)
-    effects.endsRounds = true
+    effects.cancelsRounds = true
     limitRunning()
     let grace = hurriedGrace
     for id in calls.order where !calls[id].budgetStep.isSave {

@@ -195,7 +195,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     if isCancelled { task.cancel() }
   }
 
-  private func cancelBody() {
+  func cancelBody() {
     let cancelled = state.withLock { state -> Run? in
       guard var run = state.run else { return nil }
       run.isCancelled = true
@@ -233,7 +233,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     entering?.end(throwing: error)
     if isLost, let error { core?.warn("\(name) has failed before it was ready: \(error)") }
     // In a stop that hurries, no hook waits for it.
-    if isUnheard, let late { core?.warn("\(name) has failed as it was cancelled: \(late)") }
+    if isUnheard, let late { core?.warn("\(name) has failed as it was cancelled: \(late.error)") }
     for sleeper in waiting { sleeper.end(throwing: late) }
     endIfIdle()
   }

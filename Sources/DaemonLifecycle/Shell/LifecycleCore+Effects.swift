@@ -139,8 +139,15 @@ extension LifecycleCore {
   }
 
   private func perform(_ rare: consuming Effects) {
-    if rare.cancelsBody, let body = state.withLock({ $0.bodyTask }) { cancel(body) }
-    if rare.endsRounds { for rounds in state.withLock({ $0.rounds }) { close(rounds) } }
+    if rare.cancelsBody {
+      let (task, begins) = state.withLock { ($0.bodyTask, $0.bodyBegins) }
+      if let task { cancel(task) } else if !begins { handle(.bodyEnded(nil)) }
+    }
+    if rare.cancelsRounds {
+      for rounds in state.withLock({ $0.rounds }) {
+        executor.enqueue(.work { rounds.cancelBody() })
+      }
+    }
     if let round = rare.healthRound { askExecutors(of: round) }
     // Cancellation handlers and deinits are user code. One item each: a handler that blocks must not keep the others
     // from being cancelled.
@@ -217,18 +224,24 @@ extension LifecycleCore {
           LifecycleContext(cause: cause, time: LifecycleClock.Instant(time)))
       else { return }
       recorder?.willDeliver(notification)
-      resume(.elements(notification, to: mail.streams))
+      resume(notification, mail.streams)
     case .reported(let report, let isHealthCheck):
       recorder?.didFinish(report)
-      if !isHealthCheck { resume(.elements(report, to: mail.streams)) }
+      if !isHealthCheck { resume(report, mail.streams) }
     case .answered(let post, let report):
-      if let post = post as? AwaitedPost { resume(.poster(post, report)) }
+      guard let post = post as? AwaitedPost else { return }
+      if post.isOfPool { resume(.poster(post, report)) } else { post.answer(report) }
     case .launchEnded(let report, let waiters): waiters(report)
     case .exited(let exit, let waiters):
       endStreamsAndRounds()
       waiters(exit)
     case .reached(let waiter): waiter.end()
     }
+  }
+
+  private func resume(_ element: any Sendable, _ streams: [StreamSubscriber]) {
+    let type = ObjectIdentifier(type(of: element))
+    resume(.element(element, to: streams.filter { $0.element == type }))
   }
 
   private func send(_ fact: LifecycleFact, to sinks: [any LifecycleSink]) {
@@ -247,11 +260,9 @@ extension LifecycleCore {
       return (state.streams, state.rounds)
     }
     resume(.ends(of: streams))
-    for rounds in rounds { close(rounds) }
+    // What they cancel is user code.
+    for rounds in rounds { executor.enqueue(.work { rounds.close() }) }
   }
-
-  /// What they cancel is user code.
-  private func close(_ rounds: ForegroundRounds) { executor.enqueue(.work { rounds.close() }) }
 
   /// Without a free thread neither can answer; the next tick asks again. At most one question waits in the main
   /// actor's queue.

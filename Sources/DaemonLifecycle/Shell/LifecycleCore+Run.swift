@@ -32,7 +32,13 @@ extension LifecycleCore {
   /// Waits for what comes before the launch, on the cooperative pool. The end of the daemon cancels it.
   private nonisolated(nonsending) func setUp(_ work: RunBody) async throws {
     let task = Task.detached { try await work.run() }
-    handle(.awaitExit { [weak self] _ in self?.cancel(task) })
+    state.withLock { $0.setUp = task }
+    defer { state.withLock { $0.setUp = nil } }
+    handle(
+      .awaitExit { [weak self] _ in
+        guard let self, let setUp = state.withLock({ $0.setUp }) else { return }
+        cancel(setUp)
+      })
     try await withTaskCancellationHandler {
       try await task.value
     } onCancel: {
@@ -67,6 +73,11 @@ extension LifecycleCore {
     }
     guard begins else { return }
     useSwiftPool {
+      let begins = self.state.withLock { state in
+        state.bodyBegins = !state.isBodyCancelled
+        return state.bodyBegins
+      }
+      guard begins else { return }
       let task = Task.detached(executorPreference: self.executor.pool) {
         do {
           try await body.run()
@@ -122,6 +133,8 @@ extension LifecycleCore {
 ///
 /// `@unchecked`, as its superclass is: `answer` is written once, before the core, which alone reads it, has the post.
 final class AwaitedPost: LifecyclePost, @unchecked Sendable {
+  /// Whether the poster goes on on Swift's pool.
+  let isOfPool = isOfSwiftPool()
   fileprivate(set) var answer: @Sendable (LifecycleReport) -> Void = { _ in }
 }
 

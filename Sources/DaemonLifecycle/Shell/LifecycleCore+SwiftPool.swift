@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
+/// Whether the current task goes on on Swift's pool, or the main actor, rather than on an executor of its own.
+func isOfSwiftPool() -> Bool { withUnsafeCurrentTask { $0?.unownedTaskExecutor == nil } }
+
 /// What resumes tasks that are perhaps of Swift's pool.
 enum Resumption: Sendable {
   case sleepers([Sleeper])
-  /// Those that wait for a notification, or a report.
-  case elements(any Sendable, to: [StreamSubscriber])
+  /// Those that wait for a notification, or a report, of streams of its type.
+  case element(any Sendable, to: [StreamSubscriber])
   case ends(of: [StreamSubscriber])
   case poster(AwaitedPost, LifecycleReport)
 
   fileprivate var isEmpty: Bool {
     switch self {
     case .sleepers(let sleepers): sleepers.isEmpty
-    case .elements(_, let streams), .ends(let streams): streams.isEmpty
+    case .element(_, let streams), .ends(let streams): streams.isEmpty
     case .poster: false
     }
   }
@@ -20,9 +23,7 @@ enum Resumption: Sendable {
   fileprivate func perform() {
     switch self {
     case .sleepers(let sleepers): for sleeper in sleepers { sleeper.end() }
-    case .elements(let element, let streams):
-      let type = ObjectIdentifier(type(of: element))
-      for stream in streams where stream.element == type { stream.yield(element) }
+    case .element(let element, let streams): for stream in streams { stream.yield(element) }
     case .ends(let streams): for stream in streams { stream.finish() }
     case .poster(let post, let report): post.answer(report)
     }
@@ -41,7 +42,8 @@ extension LifecycleCore {
 
   /// Does what starts a task of Swift's pool, or cancels one: now, or once the pool has a thread.
   func useSwiftPool(_ work: @escaping @Sendable () -> Void) {
-    if DispatchThreads.canBeHadNow { return work() }
+    // In a mock time may never pass.
+    if virtualTime != nil || DispatchThreads.canBeHadNow { return work() }
     warn("Swift's thread pool is exhausted; a task is waiting: raise TasksMax=.")
     Task.detached(executorPreference: executor) {
       repeat {
@@ -59,7 +61,7 @@ extension LifecycleCore {
   /// Resumes tasks: now, or in order once the pool has a thread.
   func resume(_ resumption: Resumption) {
     if resumption.isEmpty { return }
-    let hasThread = swiftPoolHasThread
+    let hasThread = virtualTime != nil || swiftPoolHasThread
     let isFirst: Bool? = state.withLock { state in
       guard state.heldResumptions == nil else {
         state.heldResumptions?.append(resumption)
@@ -87,7 +89,7 @@ extension LifecycleCore {
 
   /// Ends sleeps whose time has come.
   func end(_ sleepers: [Sleeper]) {
-    resume(.sleepers(sleepers.filter(\.isOfPool)))
     for sleeper in sleepers where !sleeper.isOfPool { sleeper.end() }
+    resume(.sleepers(sleepers.filter(\.isOfPool)))
   }
 }

@@ -15,7 +15,7 @@ extension LifecycleCore {
   package func unitJobIsKnown(_ job: UnitJob?, isFinal: Bool = false) {
     let waiters: [Sleeper] = change { state, _ in
       // It is asked for again when the termination begins.
-      if job == nil, state.machine.stop.isDraining { return [] }
+      if job == nil, !isFinal, state.machine.stop.isDraining { return [] }
       guard case .unknown(let waiters) = state.unitJob else {
         if job != nil || isFinal { state.unitJob = .known(job) }
         return []

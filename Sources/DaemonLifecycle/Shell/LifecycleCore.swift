@@ -36,9 +36,13 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var heldResumptions: [Resumption]?
     /// Drivers that have nothing to do; a few.
     var restingDrivers: [HookDriver] = []
+    /// The set-up, until it has ended.
+    var setUp: Task<Void, any Error>?
     /// The body of `run`, from its beginning.
     var bodyTask: Task<Void, Never>?
-    /// Whether the body is cancelled: a task that is made for it later is cancelled at once.
+    /// Whether a task was made for the body, or is about to be; not once it is cancelled.
+    var bodyBegins = false
+    /// Whether the body is cancelled: a task that is being made for it is cancelled at once, and none is made later.
     var isBodyCancelled = false
     /// In the order in which they were made.
     var streams: [StreamSubscriber] = []

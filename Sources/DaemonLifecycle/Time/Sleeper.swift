@@ -36,7 +36,7 @@ package final class Sleeper: Sendable {
 
   package init(_ action: (@Sendable () -> Void)? = nil) {
     self.action = action
-    isOfPool = action == nil && withUnsafeCurrentTask { $0?.unownedTaskExecutor == nil }
+    isOfPool = action == nil && isOfSwiftPool()
   }
 
   /// Waits until it is ended.

@@ -313,7 +313,9 @@ package final class BusConnection {
     case .success(let reply): values = reply
     case .failure(let error):
       // Without the owner its signals are not known.
-      if bus.isOpen, !error.name.hasSuffix(".NameHasNoOwner") { fail(entry, error) }
+      if bus.isOpen, !entry.request.matches.isEmpty, !error.name.hasSuffix(".NameHasNoOwner") {
+        fail(entry, error)
+      }
       return
     }
     guard case .string(let owner)? = values.last else { return }

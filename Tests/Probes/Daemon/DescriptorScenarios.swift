@@ -104,7 +104,7 @@ final class Robbery: Sendable {
 /// As `log`, and from the foreground on without a thread to be had; that limit does not bind root. With `hang`, a hook
 /// blocks its thread for ever; with `foreground`, `draining` or `restarting`, there is a body of that kind, which needs a
 /// thread of Swift's pool to end, and from whose beginning on there is none to be had. With `sleeping` or `receiving`, a
-/// body waits for what comes, and a resume gives threads back. With `launching` there is none for a body to begin with,
+/// body waits for what comes, and a resume gives threads back; with `posting`, a hook posts. With `launching` there is none for a body to begin with,
 /// with `occupied` the only one of the pool's is blocked.
 let threadless: @Sendable ([String]) async throws -> Void = { arguments in
   let lifecycle = loggedSubject(
@@ -113,6 +113,13 @@ let threadless: @Sendable ([String]) async throws -> Void = { arguments in
   let inRounds = ["foreground", "draining", "restarting"].contains(arguments.first)
   let launch = lifecycle.observe(DidFinishLaunching.self, phase: .init(order: 1)) { _ in
     if arguments.first == "launching" { limitThreads(to: 1) }
+  }
+  struct Note: CustomNotification {}
+  let posts = lifecycle.observe(DidEnterBackground.self) { _ in
+    if arguments.first == "posting" {
+      await lifecycle.post(Note())
+      say("answered")
+    }
   }
   let limitsItself = ["launching", "occupied", "sleeping", "receiving"].contains(arguments.first)
   let token = lifecycle.observe(WillEnterForeground.self, phase: .init(order: 1)) {
@@ -154,7 +161,7 @@ let threadless: @Sendable ([String]) async throws -> Void = { arguments in
       limitThreads(to: 1)
       for try await _ in lifecycle.ticks(every: .seconds(6)) { say("tick") }
     }
-  case "launching": result = try await lifecycle.run { try await work() }
+  case "launching": result = try await lifecycle.run { say("began") }
   case "occupied":
     result = try await lifecycle.run {
       async let later: Void = lifecycle.clock.sleep(for: .seconds(9))
@@ -172,7 +179,7 @@ let threadless: @Sendable ([String]) async throws -> Void = { arguments in
     }
   default: result = try await lifecycle.run()
   }
-  withExtendedLifetime((launch, token)) {}
+  withExtendedLifetime((launch, token, posts)) {}
   finish(result)
 }
 

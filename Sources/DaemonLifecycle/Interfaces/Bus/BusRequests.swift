@@ -79,6 +79,7 @@ extension BusRequest {
   static func unit(_ name: String, _ inbox: BusInbox) -> BusRequest {
     let (path, name) = (units + label(ofUnit: name), VisibleText.line(name))
     var last = ""
+    var isSubscribed = false
     func become(_ state: String) {
       inbox.setProblem(nil, of: name)
       if state == last { return }
@@ -99,20 +100,23 @@ extension BusRequest {
       query: subscribe
     ) { event in
       switch event {
-      case .reply(_, to: subscribe): return .call(read)
+      case .reply(_, to: subscribe):
+        isSubscribed = true
+        return .call(read)
       case .reply(let values, _):
         let properties = values.only?.properties ?? [:]
         guard case .string(let load)? = properties["LoadState"],
           case .string(let state)? = properties["ActiveState"]
         else { return .malformed }
-        inbox.settle(name)
+        if isSubscribed { inbox.settle(name) }
         if load == "not-found", last.isEmpty {
           inbox.setProblem("there is no unit \(name)", of: name)
         } else {
           become(state)
         }
       case .failure(let error, of: subscribe):
-        if !error.name.hasSuffix(".AlreadySubscribed") { inbox.warn(error, without: name) }
+        isSubscribed = error.name.hasSuffix(".AlreadySubscribed")
+        if !isSubscribed { inbox.warn(error, without: name) }
         return .call(read)
       case .failure(let error, let call):
         if call != nil, error.kind == .unknownObject {
