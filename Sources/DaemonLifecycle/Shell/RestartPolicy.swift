@@ -35,14 +35,20 @@ struct RestartHistory: Sendable {
   let policy: RestartPolicy
   /// The failures that count: at the last one, none was older than the period.
   private var failures: [LifecycleClock.Instant] = []
+  /// What the operator is told of them.
+  var note: String?
 
   init(_ policy: RestartPolicy) { self.policy = policy }
 
-  /// Whether nothing has failed since the body last ran without a failure for the whole period.
-  var isEmpty: Bool { failures.isEmpty }
+  /// The last one; `nil` where nothing has failed since the body last ran without a failure for the whole period.
+  var last: LifecycleClock.Instant? { failures.last }
 
-  /// The body has run without a failure for the whole period.
-  mutating func forget() { failures = [] }
+  /// The body has run without a failure for the whole period. Returns false where another failure has come just now.
+  mutating func forget(upTo last: LifecycleClock.Instant) -> Bool {
+    guard failures.last == last else { return false }
+    (failures, note) = ([], nil)
+    return true
+  }
 
   /// Records a failure. Returns the delay before the next run and the number of that restart within the period; `nil`
   /// when no restart is left.

@@ -31,9 +31,7 @@ final class RestartingBody: Sendable {
       do { return try await body(round) } catch {
         // Its end was requested: whatever it throws then, that is no failure.
         if Task.isCancelled || round.isEnding { throw error }
-        // What it reports comes before this failure, or not at all.
         watch?.cancel()
-        await watch?.value
         let delay = try delay(after: error)
         _ = try await round.untilEnding { [clock] in try await clock.sleep(for: delay) }
         if round.isEnding { return }
@@ -53,18 +51,29 @@ final class RestartingBody: Sendable {
     core.warn(
       "\(name) restarts in \(delay.forReading), after failure \(number)\(most): \(error)")
     let times = number == 1 ? "once" : "\(number) times"
-    core.handle(.fact(.statusNote(.restarting("\(name)"), "\(name) has failed \(times): \(error)")))
+    history.withLock { $0.note = "\(name) has failed \(times): \(error)" }
+    sendNote()
     return delay
+  }
+
+  /// Sends the note for the operator. Two tasks may change it at once: what is sent last is the note after both.
+  private func sendNote() {
+    var note: String?
+    repeat {
+      note = history.withLock { $0.note }
+      core.handle(.fact(.statusNote(.restarting("\(name)"), note)))
+    } while note != history.withLock { $0.note }
   }
 
   /// Reports a recovery when the body has run without a failure for the policy's period; `nil` when nothing has failed.
   private func watchForHealth() -> Task<Void, Never>? {
-    if history.withLock({ $0.isEmpty }) { return nil }
+    guard let last = history.withLock({ $0.last }) else { return nil }
     return Task.detached { [self] in
-      guard (try? await clock.sleep(for: policy.period)) != nil else { return }
-      history.withLock { $0.forget() }
+      guard (try? await clock.sleep(for: policy.period)) != nil,
+        history.withLock({ $0.forget(upTo: last) })
+      else { return }
       core.handle(.fact(.recovered))
-      core.handle(.fact(.statusNote(.restarting("\(name)"), nil)))
+      sendNote()
     }
   }
 }
