@@ -178,6 +178,12 @@ int clinux_signal_listen(int signo, clinux_waker *waker, bool keep_ignored) {
   if (!atomic_compare_exchange_strong(&s->waker, &unclaimed, (uintptr_t)waker)) return EBUSY;
   atomic_store(&s->count, 0);
   atomic_store(&s->from_kernel, false);
+  pid_t last = atomic_load(&owner);
+  if (last != 0 && last != getpid()) {
+    // A forked child: what its parent's other threads were doing here never ends.
+    atomic_store(&inside, 0);
+    for (int i = 0; i < NSIG; i++) atomic_store(&slots[i].inside, 0);
+  }
   atomic_store(&owner, getpid());
 
   int error = 0;

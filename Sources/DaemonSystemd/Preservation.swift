@@ -263,7 +263,8 @@ public final class Preservation: Sendable {
   /// - Parameters:
   ///   - name: The name, as passed to ``preserve(_:named:timeout:)``.
   ///   - limit: The largest number of bytes to read. Default 64 MiB.
-  /// - Throws: `wrongKind`; `malformedInput` when there are more; `system`. Then they are not taken.
+  /// - Throws: `wrongKind`; `malformedInput` when there are more; `system`. Then they are not taken, and after `system`
+  ///   ``closeUnknown(timeout:)`` leaves them in the store.
   public func preservedBytes(
     named name: String, limit: Int = 64 << 20
   ) throws(SystemdError) -> [UInt8]? {

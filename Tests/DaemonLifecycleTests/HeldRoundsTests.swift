@@ -156,7 +156,8 @@ import Testing
     // It has entered late, and what was held back begins without another signal.
     gate.open()
     try await eventually { log.all == ["enters", "polls"] }
-    #expect(mock.core.state.withLock { $0.machine.isReady })
+    // The body begins before the hook that has begun it returns.
+    try await eventually { mock.core.state.withLock { $0.machine.isReady } }
     try await mock.send(.sigterm)
     try await task.value
   }

@@ -94,12 +94,15 @@ import Testing
     #expect(log.all == ["run 1", "run 2", "run 3", "run 4", "threw Failure"])
   }
 
-  @Test func onceItHasBeenWellTheServiceManagerForgetsRestarts() async throws {
+  /// A part that has failed at once, as its service manager has been told, and runs again since the first second.
+  private func restarted(
+    failingAfter time: Duration = .seconds(1000)
+  ) async throws -> (FakeServiceManager, MockLifecycleSubject, Task<Void, Never>) {
     let manager = try FakeServiceManager()
     let mock = MockLifecycleSubject(serviceManager: manager)
     let task = run(mock) { number in
-      if number == 1 { throw Failure() }
-      try await mock.clock.sleep(for: .seconds(1000))
+      if number > 1 { try await mock.clock.sleep(for: time) }
+      throw Failure()
     }
     try await mock.waitUntilSleeping()
     _ = try await manager.next {
@@ -107,6 +110,11 @@ import Testing
     }
     await mock.advance(by: .seconds(1))
     try await mock.waitUntilSleeping(2)
+    return (manager, mock, task)
+  }
+
+  @Test func onceItHasBeenWellTheServiceManagerForgetsRestarts() async throws {
+    let (manager, mock, task) = try await restarted()
     await mock.advance(by: .seconds(60))
     try await eventually { manager.messages.contains { "\($0)".contains("RESTART_RESET") } }
     _ = try await manager.next { $0["STATUS"]?.contains("has failed") == false }
@@ -117,15 +125,7 @@ import Testing
 
   /// It has not run meanwhile: afterwards it has to run well for the period, and the service manager is told then.
   @Test func aPauseLongerThanThePeriodLeavesNoNoteBehind() async throws {
-    let manager = try FakeServiceManager()
-    let mock = MockLifecycleSubject(serviceManager: manager)
-    let task = run(mock) { number in
-      if number == 1 { throw Failure() }
-      try await mock.clock.sleep(for: .seconds(1000))
-    }
-    try await mock.waitUntilSleeping()
-    await mock.advance(by: .seconds(1))
-    try await mock.waitUntilSleeping(2)
+    let (manager, mock, task) = try await restarted()
     try await mock.send(.sigusr1)
     await mock.advance(by: .seconds(120))
     try await mock.send(.sigusr2)
@@ -140,16 +140,7 @@ import Testing
 
   /// What it reported as well while it is down would have its restarts forgotten.
   @Test func aFailureShortlyBeforeThePeriodEndsIsNoRecovery() async throws {
-    let manager = try FakeServiceManager()
-    let mock = MockLifecycleSubject(serviceManager: manager)
-    let task = run(mock) { number in
-      if number == 1 { throw Failure() }
-      try await mock.clock.sleep(for: .seconds(59.5))
-      throw Failure()
-    }
-    try await mock.waitUntilSleeping()
-    await mock.advance(by: .seconds(1))
-    try await mock.waitUntilSleeping(2)
+    let (manager, mock, task) = try await restarted(failingAfter: .seconds(59.5))
     await mock.advance(by: .seconds(59.5))
     try await mock.waitUntilSleeping()
     await mock.advance(by: .seconds(0.9))

@@ -116,7 +116,7 @@ extension SignalSource {
 
   private func join(_ signal: UnixSignal, _ handler: UInt, _ owner: HandlerOwner?) {
     // A later check tries again.
-    guard DispatchThreads.canBeHad() else { return }
+    guard DispatchThreads.canBeHad else { return }
     // A serial queue of its own gets a thread, even while those of other queues are blocked.
     let queue = DispatchQueue(label: "lifecycle-signals")
     let source =

@@ -121,9 +121,9 @@ final class SignalSource: LifecycleSource, LifecycleSink {
     }
     if isNewNote { sendNote() }
     if taken.isEmpty { return }
+    isUnchecked.store(true, ordering: .relaxed)
     taken.visit { take(input(of: $0, $1)) }
     taken.clear()
-    isUnchecked.store(true, ordering: .relaxed)
   }
 
   /// Checks who has the signals at the end of the launch, and thrice while the body starts what may take them; then as

@@ -7,17 +7,16 @@ import Synchronization
 /// When Dispatch needs a thread and none is available, it does not fail: the caller sleeps, a second at a time, until
 /// there is one. So the package checks first, and skips its checks of the pool and the main actor if there is none.
 enum DispatchThreads {
+  /// Less than the five seconds for which Dispatch keeps an idle thread.
+  private static let keeps = Duration.seconds(4)
   /// The time at which one of its threads last did work of this package, or a thread was available; in nanoseconds.
   private static let lastHad = Atomic<Int64>(.min)
 
   /// Whether a thread is available, as far as that can be known: another caller may take the last one at this moment.
   /// It makes a thread only from time to time.
-  ///
-  /// - Parameter age: How long ago one may have been had. Default: less than the five seconds for which Dispatch keeps an
-  ///   idle thread.
-  static func canBeHad(within age: Duration = .seconds(4)) -> Bool {
+  static var canBeHad: Bool {
     let last = MonotonicTime(nanoseconds: lastHad.load(ordering: .relaxed))
-    return last.duration(to: .now()) < age || canBeHadNow
+    return last.duration(to: .now()) < keeps || canBeHadNow
   }
 
   /// The same at this moment, whatever was the case before: for a caller who must not be blocked.

@@ -12,6 +12,8 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     let round: ForegroundRound
     /// `nil` until it has begun.
     var task: Task<Void, Never>?
+    /// Whether a task was made for the body, or is about to be; not once it is cancelled.
+    var hasBegun = false
     var isCancelled = false
     var isReady: Bool
   }
@@ -32,6 +34,8 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     var phase = Phase.none
     /// Whether no more rounds begin; the caller returns when the running one has ended.
     var isClosing = false
+    /// Whether no more rounds begin, in a stop that hurries; the caller returns with the others.
+    var isHurried = false
     var callerIsCancelled = false
     /// Whether the hook at the end of the running round has reached its deadline: nobody waits for the body for longer.
     var isOverdue = false
@@ -46,7 +50,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
 
     /// Begins a round; returns false when one runs, or no more may begin.
     mutating func begin(_ round: ForegroundRound, waitsUntilReady: Bool) -> Bool {
-      guard case .none = phase, !isClosing else { return false }
+      guard case .none = phase, !isClosing, !isHurried else { return false }
       isOverdue = false
       phase = .running(Run(round: round, isReady: !waitsUntilReady))
       return true
@@ -120,7 +124,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     // In one step, so that the hook waits for the round that it ends.
     let (run, end) = state.withLock { state in (state.run, Self.waiter(&state)) }
     // A draining body is notified. Any other is cancelled, also one that was not ready yet, and has nothing to finish.
-    if drains, run?.isReady == true { endBody(of: run?.round) } else { cancelBody() }
+    if drains, let run, run.isReady, run.hasBegun { endBody(of: run.round) } else { cancelBody() }
     guard let end else { return }
     // Cancelled at its deadline the hook cancels what drains, and waits on: the body is abandoned with it.
     try await end.wait {
@@ -176,6 +180,13 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
   // MARK: Rounds
 
   private func runBody(_ round: ForegroundRound) {
+    let begins = state.withLock { state in
+      guard var run = state.run, run.round === round, !run.isCancelled else { return false }
+      run.hasBegun = true
+      state.phase = .running(run)
+      return true
+    }
+    guard begins else { return }
     // Detached: a hook's task-local values must not mark the body's work as part of the hook.
     let task = Task.detached(executorPreference: core?.executor.pool) {
       do {
@@ -195,14 +206,22 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     if isCancelled { task.cancel() }
   }
 
-  func cancelBody() {
+  /// Cancels the body, and lets no other begin, since the stop hurries.
+  func hurry() {
+    state.withLock { $0.isHurried = true }
+    cancelBody()
+  }
+
+  private func cancelBody() {
     let cancelled = state.withLock { state -> Run? in
-      guard var run = state.run else { return nil }
+      guard var run = state.run, !run.isCancelled else { return nil }
       run.isCancelled = true
       state.phase = .running(run)
       return run
     }
     endBody(of: cancelled?.round, cancelling: cancelled?.task)
+    // Swift's pool had no thread for it, and now it never begins.
+    if cancelled?.hasBegun == false { ended(nil) }
   }
 
   private func endBody(of round: ForegroundRound?, cancelling task: Task<Void, Never>? = nil) {

@@ -145,7 +145,7 @@ extension LifecycleCore {
     }
     if rare.cancelsRounds {
       for rounds in state.withLock({ $0.rounds }) {
-        executor.enqueue(.work { rounds.cancelBody() })
+        executor.enqueue(.work { rounds.hurry() })
       }
     }
     if let round = rare.healthRound { askExecutors(of: round) }

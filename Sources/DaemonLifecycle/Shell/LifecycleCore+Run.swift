@@ -114,7 +114,9 @@ extension LifecycleCore {
       endSetUp()
     }
     let inside = CallReference.current.flatMap { $0.core === self ? $0.id : nil }
-    let post = AwaitedPost(notification)
+    // The main actor's queue needs a thread of Dispatch's, too.
+    let post = AwaitedPost(
+      notification, isOfPool: isOfSwiftPool() || #isolation === MainActor.shared)
     return await withTaskCancellationHandler {
       // A checked one, whose hand-over the thread sanitizer knows.
       await withCheckedContinuation { continuation in
@@ -133,9 +135,14 @@ extension LifecycleCore {
 ///
 /// `@unchecked`, as its superclass is: `answer` is written once, before the core, which alone reads it, has the post.
 final class AwaitedPost: LifecyclePost, @unchecked Sendable {
-  /// Whether the poster goes on on Swift's pool.
-  let isOfPool = isOfSwiftPool()
+  /// Whether the poster needs a thread of Swift's pool to go on.
+  let isOfPool: Bool
   fileprivate(set) var answer: @Sendable (LifecycleReport) -> Void = { _ in }
+
+  init(_ notification: any CustomNotification, isOfPool: Bool) {
+    self.isOfPool = isOfPool
+    super.init(notification)
+  }
 }
 
 /// A launch that has begun.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// Whether the current task goes on on Swift's pool, or the main actor, rather than on an executor of its own.
+/// Whether the current task goes on on Swift's pool, rather than on an executor of its own.
 func isOfSwiftPool() -> Bool { withUnsafeCurrentTask { $0?.unownedTaskExecutor == nil } }
 
 /// What resumes tasks that are perhaps of Swift's pool.
@@ -33,11 +33,10 @@ enum Resumption: Sendable {
 // What needs a thread of Swift's pool. Without one Dispatch would keep the caller's, which may be the one that listens, or
 // the last that can call hooks: so it waits until there is one.
 extension LifecycleCore {
-  /// Whether Swift's pool has a thread. The thread that listens must know that of this moment, or nearly, as ticks may
-  /// come often. For another it is enough that one was had a while ago, by a caller of the pool's as a rule, whose own is
-  /// still there.
+  /// Whether Swift's pool has a thread. The thread that listens must know that of this moment, which takes some 15 µs. For
+  /// another it is enough that one was had a while ago, by a caller of the pool's as a rule, whose own is still there.
   var swiftPoolHasThread: Bool {
-    DispatchThreads.canBeHad(within: executor.isOnLeader ? .milliseconds(100) : .seconds(4))
+    executor.isOnLeader ? DispatchThreads.canBeHadNow : DispatchThreads.canBeHad
   }
 
   /// Does what starts a task of Swift's pool, or cancels one: now, or once the pool has a thread.
@@ -79,10 +78,13 @@ extension LifecycleCore {
   }
 
   private func resumeHeld() {
-    while let held = state.withLock({ state in
-      defer { state.heldResumptions = state.heldResumptions?.isEmpty == false ? [] : nil }
-      return state.heldResumptions.flatMap { $0.isEmpty ? nil : $0 }
-    }) {
+    while true {
+      let held = state.withLock { state in
+        let held = state.heldResumptions ?? []
+        state.heldResumptions = held.isEmpty ? nil : []
+        return held
+      }
+      if held.isEmpty { return }
       for resumption in held { resumption.perform() }
     }
   }
