@@ -171,13 +171,10 @@ extension SignalSource {
     sendNote()
   }
 
-  /// Sends the note for the operator. Two threads may change it at once: what is sent last is the note after both.
+  /// Sends the note for the operator.
   func sendNote() {
-    var note: String?
-    repeat {
-      note = opened.withLock { $0.conflictNote }
-      report(.fact(.statusNote(.signals, note)))
-    } while note != opened.withLock { $0.conflictNote }
+    StatusNote.signals.publish(
+      from: { opened.withLock { $0.conflictNote } }, to: { report(.fact($0)) })
   }
 }
 

@@ -25,4 +25,13 @@ enum StatusNote: Hashable, Comparable, Sendable {
     default: false
     }
   }
+
+  /// Publishes the note. Two threads may change it at once: what is published last is the note after both.
+  func publish(from note: () -> String?, to publish: (LifecycleFact) -> Void) {
+    var published: String?
+    repeat {
+      published = note()
+      publish(.statusNote(self, published))
+    } while published != note()
+  }
 }

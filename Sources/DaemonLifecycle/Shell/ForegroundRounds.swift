@@ -10,11 +10,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
   /// A body that runs, or is about to.
   private struct Run {
     let round: ForegroundRound
-    /// `nil` until it has begun.
-    var task: Task<Void, Never>?
-    /// Whether a task was made for the body, or is about to be; not once it is cancelled.
-    var hasBegun = false
-    var isCancelled = false
+    var task = BodyTask.waiting
     var isReady: Bool
   }
 
@@ -47,6 +43,15 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     var caller: Caller?
 
     var run: Run? { if case .running(let run) = phase { run } else { nil } }
+
+    /// Changes the body of this round, or of the one that there is. `nil` when it has ended, and another may have begun.
+    mutating func update<Result>(
+      _ round: ForegroundRound? = nil, _ change: (inout Run) -> Result
+    ) -> Result? {
+      guard case .running(var run) = phase, round == nil || run.round === round else { return nil }
+      defer { phase = .running(run) }
+      return change(&run)
+    }
 
     /// Begins a round; returns false when one runs, or no more may begin.
     mutating func begin(_ round: ForegroundRound, waitsUntilReady: Bool) -> Bool {
@@ -112,10 +117,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
 
   private func isReady(_ round: ForegroundRound) {
     let entering = state.withLock { state -> Sleeper? in
-      guard var run = state.run, run.round === round else { return nil }
-      run.isReady = true
-      state.phase = .running(run)
-      return state.entering.take()
+      state.update(round) { $0.isReady = true }.flatMap { state.entering.take() }
     }
     entering?.end()
   }
@@ -124,7 +126,11 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     // In one step, so that the hook waits for the round that it ends.
     let (run, end) = state.withLock { state in (state.run, Self.waiter(&state)) }
     // A draining body is notified. Any other is cancelled, also one that was not ready yet, and has nothing to finish.
-    if drains, let run, run.isReady, run.hasBegun { endBody(of: run.round) } else { cancelBody() }
+    if drains, let run, run.isReady, !run.task.isWaiting {
+      endBody(of: run.round)
+    } else {
+      cancelBody()
+    }
     guard let end else { return }
     // Cancelled at its deadline the hook cancels what drains, and waits on: the body is abandoned with it.
     try await end.wait {
@@ -180,13 +186,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
   // MARK: Rounds
 
   private func runBody(_ round: ForegroundRound) {
-    let begins = state.withLock { state in
-      guard var run = state.run, run.round === round, !run.isCancelled else { return false }
-      run.hasBegun = true
-      state.phase = .running(run)
-      return true
-    }
-    guard begins else { return }
+    guard state.withLock({ $0.update(round) { $0.task.begin() } }) == true else { return }
     // Detached: a hook's task-local values must not mark the body's work as part of the hook.
     let task = Task.detached(executorPreference: core?.executor.pool) {
       do {
@@ -196,14 +196,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
         self.ended(error)
       }
     }
-    let isCancelled = state.withLock { state in
-      // It may have ended by now, and another may have begun.
-      guard var run = state.run, run.round === round else { return false }
-      run.task = task
-      state.phase = .running(run)
-      return run.isCancelled
-    }
-    if isCancelled { task.cancel() }
+    if state.withLock({ $0.update(round) { $0.task.run(as: task) } }) == true { task.cancel() }
   }
 
   /// Cancels the body, and lets no other begin, since the stop hurries.
@@ -213,19 +206,21 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
   }
 
   private func cancelBody() {
-    let cancelled = state.withLock { state -> Run? in
-      guard var run = state.run, !run.isCancelled else { return nil }
-      run.isCancelled = true
-      state.phase = .running(run)
-      return run
+    guard let (round, task) = state.withLock({ $0.update { ($0.round, $0.task.cancel()) } })
+    else { return }
+    switch task {
+    case .running(let task): endBody(of: round, cancelling: task)
+    case .beginning: endBody(of: round)
+    case .waiting:
+      endBody(of: round)
+      // Swift's pool had no thread for it, and now it never begins.
+      ended(nil)
+    case .cancelled: break
     }
-    endBody(of: cancelled?.round, cancelling: cancelled?.task)
-    // Swift's pool had no thread for it, and now it never begins.
-    if cancelled?.hasBegun == false { ended(nil) }
   }
 
-  private func endBody(of round: ForegroundRound?, cancelling task: Task<Void, Never>? = nil) {
-    guard let handlers = round?.beginEnding() else { return }
+  private func endBody(of round: ForegroundRound, cancelling task: Task<Void, Never>? = nil) {
+    let handlers = round.beginEnding()
     core?.useSwiftPool {
       for handler in handlers { handler() }
       task?.cancel()
@@ -235,7 +230,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
   private func ended(_ error: (any Error)?) {
     let late = error is CancellationError ? nil : error.map { LateError(error: $0) }
     let (entering, waiting, isLost, isUnheard) = state.withLock { state in
-      let wasEnding = state.run.map { $0.isCancelled || $0.round.isEnding } ?? false
+      let wasEnding = state.run.map { $0.task.isCancelled || $0.round.isEnding } ?? false
       let wasReady = state.run?.isReady ?? true
       state.phase = .none
       // After the requested end the hook that waits for that reports it; only a caller that was cancelled is thrown it.

@@ -99,7 +99,6 @@ extension LifecycleCore {
   func bindRare(_ state: inout State, _ work: inout Work) {
     if let code = state.effects.exitsWith { exitProcess(code) }
     for case let entry as ObserverEntry in state.effects.removed { state.index.remove(entry) }
-    if state.effects.cancelsBody { state.isBodyCancelled = true }
     work.isOverdue = state.effects.isOverdue
     work.rare = state.effects.takeRare()
   }
@@ -140,8 +139,11 @@ extension LifecycleCore {
 
   private func perform(_ rare: consuming Effects) {
     if rare.cancelsBody {
-      let (task, begins) = state.withLock { ($0.bodyTask, $0.bodyBegins) }
-      if let task { cancel(task) } else if !begins { handle(.bodyEnded(nil)) }
+      switch state.withLock({ $0.body.cancel() }) {
+      case .waiting: handle(.bodyEnded(nil))
+      case .running(let task): cancel(task)
+      case .beginning, .cancelled: break
+      }
     }
     if rare.cancelsRounds {
       for rounds in state.withLock({ $0.rounds }) {

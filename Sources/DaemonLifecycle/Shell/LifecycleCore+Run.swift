@@ -73,11 +73,7 @@ extension LifecycleCore {
     }
     guard begins else { return }
     useSwiftPool {
-      let begins = self.state.withLock { state in
-        state.bodyBegins = !state.isBodyCancelled
-        return state.bodyBegins
-      }
-      guard begins else { return }
+      guard self.state.withLock({ $0.body.begin() }) else { return }
       let task = Task.detached(executorPreference: self.executor.pool) {
         do {
           try await body.run()
@@ -86,11 +82,7 @@ extension LifecycleCore {
           self.handle(.bodyEnded(Failure(error)))
         }
       }
-      let isCancelled = self.state.withLock { state in
-        state.bodyTask = task
-        return state.isBodyCancelled
-      }
-      if isCancelled { task.cancel() }
+      if self.state.withLock({ $0.body.run(as: task) }) { task.cancel() }
     }
   }
 

@@ -38,12 +38,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var restingDrivers: [HookDriver] = []
     /// The set-up, until it has ended.
     var setUp: Task<Void, any Error>?
-    /// The body of `run`, from its beginning.
-    var bodyTask: Task<Void, Never>?
-    /// Whether a task was made for the body, or is about to be; not once it is cancelled.
-    var bodyBegins = false
-    /// Whether the body is cancelled: a task that is being made for it is cancelled at once, and none is made later.
-    var isBodyCancelled = false
+    /// The body of `run`.
+    var body = BodyTask.waiting
     /// In the order in which they were made.
     var streams: [StreamSubscriber] = []
     /// Those of `foreground { … }`, which end with the daemon whatever hooks they receive.

@@ -56,13 +56,10 @@ final class RestartingBody: Sendable {
     return delay
   }
 
-  /// Sends the note for the operator. Two tasks may change it at once: what is sent last is the note after both.
+  /// Sends the note for the operator.
   private func sendNote() {
-    var note: String?
-    repeat {
-      note = history.withLock { $0.note }
-      core.handle(.fact(.statusNote(.restarting("\(name)"), note)))
-    } while note != history.withLock { $0.note }
+    StatusNote.restarting("\(name)").publish(
+      from: { history.withLock { $0.note } }, to: { core.handle(.fact($0)) })
   }
 
   /// Reports a recovery when the body has run without a failure for the policy's period; `nil` when nothing has failed.
