@@ -97,14 +97,14 @@ final class Console: LineOutput {
     }
   }
 
-  /// How many bytes were written: none when there is no room, all when there is no reader.
+  /// How many bytes were written: none when there is no room, on the disk either; all when there is no reader.
   private func writeNow(_ bytes: ArraySlice<UInt8>) -> Int {
     while true {
       var polled = pollfd(fd: descriptor.number, events: Int16(POLLOUT), revents: 0)
       if poll(&polled, 1, 0) == 0 { return 0 }
       let count = bytes.withUnsafeBytes { write(descriptor.number, $0.baseAddress, $0.count) }
       if count >= 0 { return count }
-      if errno == EAGAIN { return 0 }
+      if errno == EAGAIN || errno == ENOSPC || errno == EDQUOT { return 0 }
       if errno != EINTR { return bytes.count }
     }
   }

@@ -33,8 +33,8 @@ struct Options: Equatable {
       --ready-file FILE   a file that is there exactly while it polls, for a container's readiness probe
       --ready-fd NUMBER   a descriptor to write a newline to when it polls, for s6, OpenRC and Finit
                           (default: $NOTIFY_FD, if there is one)
-      --alive-file FILE   a file that is touched each 15 s while it is well, for a liveness probe
-      --drain SECONDS     how long it goes on polling when it is asked to end, without that file (default: 0)
+      --alive-file FILE   a file that is touched every 11 s while it is well, for a liveness probe
+      --drain SECONDS     how long it goes on polling when a stop was requested, without that file (default: 0)
       --check-config      check the options and the configuration file, and end: status 0, or 78 and the line
                           that is wrong
       --probe KIND        "ready" or "alive": check that file, and end: status 0 or 1, and a sentence
@@ -51,7 +51,7 @@ struct Options: Equatable {
     The command line wins over the file, at start and on SIGHUP. A bad file is an error at start; on
     SIGHUP the old settings stay.
 
-    Under systemd it tells when it is ready, what it does and how it is.
+    Under systemd it reports readiness, its status and its health.
 
     In a container, $TERMINATION_GRACE_PERIOD_SECONDS says how long a stop may take until SIGKILL.
 

@@ -17,7 +17,7 @@ import DaemonSystemd
 ///
 /// | what happens | to the job in hand |
 /// | --- | --- |
-/// | SIGUSR1, SIGTERM | it is finished; one that takes longer than 2 s is handed back, and another worker begins it anew |
+/// | SIGUSR1, SIGTERM | it is finished; one that takes longer than 2 s is handed back, and another worker does it from the beginning |
 /// | SIGKILL, a crash, a lost connection | it is handed back, and not counted as failed: one that kills its worker is tried for ever, before the others |
 /// | its work throws | it is done again after the others; after five times its state is `failed` |
 /// | SIGHUP | it is finished; the next is taken from the database that the file names now |
@@ -30,7 +30,7 @@ import DaemonSystemd
 /// is a lost connection.
 /// Jobs of hours need leases in the table instead, which expire.
 ///
-/// It asks once a second whether there are new jobs; LISTEN and NOTIFY would tell it sooner.
+/// It checks once a second for new jobs; LISTEN and NOTIFY would be sooner.
 @main struct Queued {
   private static let usage = """
     Usage: queued [--check-config | --schema | --version]
@@ -89,7 +89,7 @@ import DaemonSystemd
       throw SettingsError("$QUEUE_DATABASE does not name the file with the connection string.")
     }
     return Settings(file: file) { connectionString in
-      // Why it is not valid is not asked: libpq's sentence may quote the password.
+      // The reason is not read: libpq's sentence may quote the password.
       let parsed = libpq.parse(connectionString, nil)
       defer { libpq.freeParsed(parsed) }
       return parsed != nil

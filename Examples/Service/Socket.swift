@@ -97,9 +97,19 @@ final class Socket: Sendable {
     private static let stream = Int32(SOCK_STREAM.rawValue)
   #endif
 
+  /// Whether another client may have a descriptor. The last ones are for the daemon, and for Dispatch, which ends a process
+  /// that has none left. The next is the lowest that is free.
+  private var hasRoom: Bool {
+    let next = fcntl(number, F_DUPFD_CLOEXEC, 0)
+    if next >= 0 { close(next) }
+    let limit = getdtablesize()
+    return next >= 0 && next < limit - min(64, limit / 2)
+  }
+
   /// The next client; `nil` when none waits.
   func nextClient() throws(SystemError) -> Socket? {
     while true {
+      guard hasRoom else { throw SystemError("accept a client", code: EMFILE) }
       let client = accept(number, nil, nil)
       if client >= 0 {
         _ = fcntl(client, F_SETFD, FD_CLOEXEC)

@@ -78,6 +78,11 @@ actor Replica {
   }
 }
 
+/// Called on the actor: one that hangs in a system call does not answer, so the watchdog ends the process.
+extension Replica: HealthObserver {
+  func checkHealth(_ notification: CheckHealth) {}
+}
+
 /// A file that is no ledger, and is not written to.
 struct NotALedger: Error, CustomStringConvertible {
   let path: String

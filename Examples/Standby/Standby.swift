@@ -47,6 +47,7 @@ import DaemonSystemd
     lifecycle.pause(for: options.unit.map { BackgroundReason($0) } ?? .operator)
 
     let replica = try Replica(name: options.name, ledger: options.ledger) { Journal.writeLine($0) }
+    lifecycle.addObserver(replica)
     let result = try await lifecycle.run {
       try await replica.work(every: options.interval, in: lifecycle)
     }

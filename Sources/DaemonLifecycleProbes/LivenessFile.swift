@@ -62,9 +62,9 @@ extension LifecycleInterface {
   /// // livenessProbe: { exec: { command: [/mydaemon, --probe, alive] } }
   /// ```
   ///
-  /// More than twice in each 30 s, or in systemd's `WatchdogSec=` if that is less, Swift's global executor, the main
-  /// actor (where anything runs on it) and the observers' `checkHealth` hooks are checked; when all are healthy, the
-  /// file's time is set to now. The file is created when the launch has ended. It is updated in the background too, and
+  /// In three quarters of 30 s, or of systemd's `WatchdogSec=` if that is less, Swift's global executor, the main
+  /// actor (where anything runs on it) and the observers' `checkHealth` hooks are checked once, and again in half of that
+  /// time when a check has failed. As long as all are healthy, the file's time is set to now twice as often. The file is created when the launch has ended. It is updated in the background too, and
   /// during the termination without a check, since the stop has its own limit.
   ///
   /// It is not removed at the end: only its age counts. The probe should allow for 60 s or more, since a failed probe

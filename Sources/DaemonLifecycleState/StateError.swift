@@ -54,7 +54,7 @@ public enum StateError: ExitStatusError, Sendable, Equatable, CustomStringConver
     case .tooLong(let path, let count, let limit):
       "The state in \(path) would have \(count) bytes, and \(limit) are allowed: raise the store's limit."
     case .allBroken(let files):
-      "No state file is intact: \(files.joined(separator: "; ")). Repair one, or rename all to begin anew."
+      "No state file is intact: \(files.joined(separator: "; ")). Repair one, or rename all to start afresh."
     case .newerVersion(let path, let found, let known):
       "\(path) has version \(found) of the state, and this program knows \(known): use the newer program."
     case .newerFormat(let path, let found):

@@ -15,8 +15,8 @@ public import DaemonSystemd
 /// }
 /// ```
 ///
-/// A mock in the foreground delivers nothing until the test calls `send`, `inject`, `post`, `settled`, `advance`,
-/// `waitUntilSleeping` or a method such as `pause()`. Then all observers that were added receive the launch and the
+/// A mock in the foreground delivers nothing until the test calls `send`, `inject`, `post`, `advance`,
+/// `waitUntilSettled`, `waitUntilSleeping` or a method such as `pause()`. Then all observers that were added receive the launch and the
 /// foreground, together and in order. A test that waits in another way calls `try await mock.waitUntilSettled()` first.
 ///
 /// A method that waits in vain throws, after `patience`, a ``PendingError`` that lists what is pending.
@@ -227,7 +227,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
   // MARK: The record
 
   /// The calls of the mock's methods by the code under test so far, in order: `addObserver(Poller)`,
-  /// `observe(Clock.swift:12)`, `removeObserver(Poller)`, `post(Rotated())`, `holdDeliveries()` and `terminate()`. A
+  /// `observe(closure at Clockd/Clock.swift:12)`, `removeObserver(Poller)`, `post(Rotated())`, `holdDeliveries()` and `terminate()`. A
   /// closure is named after its owner's type, or its file and line.
   public var calls: [String] { recorder.current.calls }
 

@@ -299,7 +299,7 @@ struct BusSourceTests {
     "org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
   private static let noSleepLock = "note: no delay lock: a suspend does not wait for the hooks"
   private static let deniedLock =
-    "info: no delay lock: a suspend does not wait for the hooks. It needs root or a polkit rule, or no interface `.sleep`."
+    "info: no delay lock: a suspend does not wait for the hooks. It needs root or polkit, or no interface `.sleep`."
   private static let (asleep, awake) = (
     "the machine is about to sleep", "the machine has woken up"
   )

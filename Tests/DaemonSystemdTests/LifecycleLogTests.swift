@@ -14,12 +14,16 @@ import Testing
 
   init() async throws {
     fake = try FakeJournal()
+    core = Self.core(loggingTo: fake)
+    _ = await core.launch()
+  }
+
+  private static func core(loggingTo fake: FakeJournal) -> LifecycleCore {
     let journal = JournalWriter(path: fake.path) { _ in false }
     let log = LifecycleLog(journal: journal, logging: .problems)
-    core = LifecycleCore(
+    return LifecycleCore(
       configuration: LifecycleConfiguration(), virtualTime: VirtualTime(), sinks: [log],
       watchdogPeriod: nil, exitProcess: { _ in })
-    _ = await core.launch()
   }
 
   private func send(_ kind: LifecycleRequest, _ signal: UnixSignal) async throws {
@@ -50,6 +54,21 @@ import Testing
     let entry = try #require(try entries().first)
     #expect(entry["MESSAGE"] == ["Started, pid \(getpid()), in 0 ms"])
     #expect(entry["PRIORITY"] == ["5"] && entry["LIFECYCLE_EVENT"] == ["launch"])
+  }
+
+  /// The entry of a launch says that systemd was notified.
+  @Test func aLaunchThatFailsHasNotStartedTheDaemon() async throws {
+    let core = Self.core(loggingTo: fake)
+    _ = core.add(
+      closures: [
+        .closure(for: DidFinishLaunching.self) { _ in throw Problem(description: "no disk") }
+      ], owner: nil, .init(), name: .given("Orders"))
+    _ = try entries()
+    _ = await core.launch()
+    let entry = try #require(try entries().dropFirst().first)
+    #expect(entry["MESSAGE"] == ["The launch has failed, after 0 ms, 1 of 1 hooks failed"])
+    #expect(entry["PRIORITY"] == ["4"] && entry["LIFECYCLE_EVENT"] == ["launch"])
+    #expect(entry["MESSAGE_ID"] == [LifecycleMessageID.problem.description])
   }
 
   @Test func aRejectedReloadIsOneEntry() async throws {

@@ -68,6 +68,13 @@ final class ConsoleTests: XCTestCase {
     reader = -1
   }
 
+  func testAFullDiskIsNoRoom() throws {
+    let full = open("/dev/full", O_WRONLY)
+    defer { close(full) }
+    let console = Console(Descriptor(number: full), clock: mock.clock)
+    XCTAssertFalse(console.printIfRoom("one"))
+  }
+
   func testAFullPipeIsNotWaitedFor() async throws {
     let console = console()
     var count = 0

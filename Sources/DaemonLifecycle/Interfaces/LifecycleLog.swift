@@ -126,11 +126,16 @@ final class LifecycleLog: LifecycleSink {
     }
     let failed = report.failures.count
     let problems = failed == 0 ? "" : ", \(failed) of \(report.entries.count) hooks failed"
+    let isFailedLaunch = transition == .launch && failed > 0
     note(
-      transition == .launch
-        ? "Started, pid \(getpid()), in \(elapsed.forReading)\(problems)"
-        : "\(row.done) in \(elapsed.forReading) (\(report.cause))\(problems)",
-      failed == 0 ? transition.priority : .warning, row.messageID,
+      isFailedLaunch
+        ? "The launch has failed, after \(elapsed.forReading)\(problems)"
+        : transition == .launch
+          ? "Started, pid \(getpid()), in \(elapsed.forReading)"
+          : "\(row.done) in \(elapsed.forReading) (\(report.cause))\(problems)",
+      failed == 0 ? transition.priority : .warning,
+      // The launch's own says that the daemon is ready.
+      isFailedLaunch ? LifecycleMessageID.problem : row.messageID,
       fields(transition, report.cause) + fields(snapshot) + fields(elapsed, problems: failed))
   }
 

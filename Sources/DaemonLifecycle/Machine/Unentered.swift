@@ -29,7 +29,7 @@ struct Unentered: Sendable {
     if !isEmpty { remove([id]) }
   }
 
-  /// Removes those that are notified anew.
+  /// Removes those that are notified again.
   mutating func remove(_ ids: [ObserverID]) {
     if isEmpty { return }
     let ids = Set(ids)

@@ -74,7 +74,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     /// The number of the observer's registration.
     package internal(set) var registration: UInt64 = 0
 
-    /// The observer's name: the one that was given, its type, `closure at File.swift:42`, or `body`.
+    /// The observer's name: the one that was given, its type, `closure at Module/File.swift:42`, or `body`.
     public var observer: String { name.description }
 
     /// Compares two entries: the observer, the notification and the outcome, whatever the times.

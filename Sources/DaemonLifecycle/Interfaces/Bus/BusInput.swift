@@ -37,7 +37,7 @@ extension LifecycleInterface {
   public static var unitJob: Self { ofService("unit job", .unitJob) }
 
   /// A suspend of the machine, which is delayed until the hooks have ended if logind grants a delay lock; that
-  /// requires root or a polkit rule. It arrives over D-Bus.
+  /// requires root or polkit. It arrives over D-Bus.
   public static var sleep: Self { ofService("sleep", .sleep) }
 
   /// A unit of the same service manager, such as `"postgresql.service"`: the daemon is in the background until it is

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// The machine's sleep, and the delay lock with which logind waits for the hooks; that requires root or a polkit rule.
+/// The machine's sleep, and the delay lock with which logind waits for the hooks; that requires root or polkit.
 ///
 /// The lock is requested in advance, released when the hooks have ended, and requested again after the sleep, until
 /// logind grants or denies it. While logind is away, `STATUS=` and the log report that; that it was denied is logged once.
@@ -122,7 +122,7 @@ final class SleepFollower {
     }
     if missing == .denied {
       inbox.put(
-        .fact(.info("\(text). It needs root or a polkit rule, or no interface `.sleep`.")))
+        .fact(.info("\(text). It needs root or polkit, or no interface `.sleep`.")))
     }
     reported = missing
   }
