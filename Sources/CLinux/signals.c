@@ -141,16 +141,22 @@ static void nothing(int signo) { (void)signo; }
 
 static _Atomic int ignoring_pipes;
 
-void clinux_ignore_broken_pipes(void) {
+static void handle_pipes(void) {
   struct sigaction found, ours = {.sa_handler = nothing, .sa_flags = SA_RESTART | SA_ONSTACK};
-  atomic_fetch_add(&ignoring_pipes, 1);
   if (sigaction(SIGPIPE, NULL, &found) == 0 && found.sa_handler == SIG_DFL) sigaction(SIGPIPE, &ours, NULL);
+}
+
+void clinux_ignore_broken_pipes(void) {
+  atomic_fetch_add(&ignoring_pipes, 1);
+  handle_pipes();
 }
 
 void clinux_heed_broken_pipes(void) {
   struct sigaction found;
   if (atomic_fetch_sub(&ignoring_pipes, 1) > 1) return;
   if (sigaction(SIGPIPE, NULL, &found) == 0 && found.sa_handler == nothing) signal(SIGPIPE, SIG_DFL);
+  // Another subject that has begun meanwhile has still found the handler.
+  if (atomic_load(&ignoring_pipes) > 0) handle_pipes();
 }
 
 uint64_t clinux_signal_count(void) {

@@ -70,7 +70,7 @@ public final class SavedState: StateObserver {
   /// - Returns: Whether it wrote to disk.
   /// - Throws: The error that the closure throws, or `StateError`.
   @discardableResult
-  public func save() async throws -> Bool {
+  public nonisolated(nonsending) func save() async throws -> Bool {
     var wanted = rounds.withLock { $0.begun + 1 }
     while true {
       switch next(wanted) {
@@ -109,7 +109,7 @@ public final class SavedState: StateObserver {
     }
   }
 
-  private func run(_ round: UInt64) async -> Result<Bool, any Error> {
+  private nonisolated(nonsending) func run(_ round: UInt64) async -> Result<Bool, any Error> {
     let result: Result<Bool, any Error>
     do { result = .success(try store.saveIfChanged(try await bytes())) } catch {
       result = .failure(error)

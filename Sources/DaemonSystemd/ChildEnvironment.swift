@@ -12,7 +12,7 @@ extension ServiceEnvironment {
   ]
 
   /// Returns the environment for a child process: all variables except those that are meant for this process only, such
-  /// as `NOTIFY_SOCKET`, `LISTEN_FDS` and `WATCHDOG_USEC`.
+  /// as `NOTIFY_SOCKET`, `LISTEN_FDS` and `WATCHDOG_USEC`, and those that are not UTF-8, which would be altered.
   ///
   /// ``ChildProcess`` has an example.
   ///
@@ -20,7 +20,7 @@ extension ServiceEnvironment {
   ///   then needs `NotifyAccess=all`.
   public func childEnvironment(adding changes: [String: String] = [:]) -> [String: String] {
     variables
-      .filter { !ServiceEnvironment.ownVariables.contains($0.key) }
+      .filter { !ServiceEnvironment.ownVariables.contains($0.key) && !notText.contains($0.key) }
       .merging(changes) { $1 }
   }
 }

@@ -70,6 +70,9 @@ import CLinux
 }
 
 extension Duration {
+  /// At least zero and at most 136 years: a sum of any number of such is no overflow.
+  package var bounded: Duration { min(max(.zero, self), .seconds(1 << 32)) }
+
   /// The duration in whole nanoseconds, clamped to the range of 64 bits: about ±292 years.
   @inlinable @inline(__always) package var saturatedNanoseconds: Int64 {
     // First, since `components` traps beyond 64 bits of seconds, as after `.zero - .seconds(.min)`.

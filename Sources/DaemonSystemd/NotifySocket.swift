@@ -123,8 +123,8 @@ public struct NotifySocket: Sendable {
     while true {
       let code = socket.send(message.bytes, descriptors)
       if code == 0 { return }
-      // The manager's queue is full, or the kernel lacks memory for a moment.
-      guard [EAGAIN, ENOBUFS, ENOMEM].contains(code), let deadline else {
+      // The manager's queue is full, the kernel lacks memory for a moment, or too many descriptors are under way.
+      guard [EAGAIN, ENOBUFS, ENOMEM, ETOOMANYREFS].contains(code), let deadline else {
         throw .system(Self.purpose, errno: code)
       }
       guard deadline.milliseconds > 0 else {

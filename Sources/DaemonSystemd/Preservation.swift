@@ -37,7 +37,8 @@ import Synchronization
 /// counted here, and exceeding the limit is the error `storeFull`. The manager also removes descriptors whose peer has
 /// hung up, which is noticed here only when they are forgotten. Listening and datagram sockets that were passed are
 /// assumed to come from a socket unit, and are not counted: one that the daemon has stored itself is to be preserved again
-/// after each start, before others. A descriptor that the manager has already keeps its name: to give it another, forget
+/// after each start, before others. All else that was passed is, a file of `OpenFile=` or a FIFO of a socket unit, too:
+/// forget it once you have taken it, and the store has its place again. A descriptor that the manager has already keeps its name: to give it another, forget
 /// the old one first.
 ///
 /// **Descriptors.** With a store, three descriptors are reserved, and again after each use. So a daemon that has no
@@ -49,7 +50,7 @@ public final class Preservation: Sendable {
     /// The largest number of descriptors of each name that the manager may have; no zeros.
     private var held: [String: Int] = [:]
     private(set) var count = 0
-    /// The names of which a descriptor was taken.
+    /// The names that are of this run: of which a descriptor was taken, or preserved.
     var taken: Set<String> = []
 
     func count(named name: String) -> Int { held[name, default: 0] }
@@ -141,6 +142,8 @@ public final class Preservation: Sendable {
       guard account.count < limit else { throw .storeFull(name: name, limit: limit) }
       try notify.store(descriptor, named: name, polled: polled, timeout: timeout)
       account.add(name)
+      // A name of this run's, which `closeUnknown` keeps.
+      account.taken.insert(name)
     }
   }
 
@@ -174,6 +177,7 @@ public final class Preservation: Sendable {
       account.remove(name)
       try notify.store(number, named: name, polled: false, timeout: timeout)
       account.add(name)
+      account.taken.insert(name)
     }
     withExtendedLifetime(memory) {}
   }
@@ -207,6 +211,7 @@ public final class Preservation: Sendable {
     try account.withLock { account throws(SystemdError) in
       try notify.removeStored(named: name, timeout: timeout)
       account.remove(name)
+      account.taken.remove(name)
     }
   }
 
@@ -285,8 +290,8 @@ public final class Preservation: Sendable {
   /// Closes the descriptors that were not taken, and removes them from the store: for those that another version of the
   /// daemon has left.
   ///
-  /// Call it when all known names are taken. If one descriptor of a name was taken, the others of the name are closed
-  /// but not forgotten, since the manager would forget the one in use as well.
+  /// Call it when all known names are taken. If one descriptor of a name was taken, or preserved by this run, the others
+  /// of the name are closed but not forgotten, since the manager would forget the one in use as well.
   ///
   /// - Returns: The names, each once.
   /// - Throws: The errors of ``forget(named:timeout:)``, after everything was closed.

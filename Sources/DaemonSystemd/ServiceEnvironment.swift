@@ -27,7 +27,8 @@ public struct ServiceEnvironment: Sendable {
   package let processID: Int32
   /// Whether the environment is not read (AT_SECURE of getauxval(3)).
   package let isWithheld: Bool
-  private var notText: [String] = []
+  /// The names of those that are not UTF-8.
+  private(set) var notText: [String] = []
 
   /// The environment of this process, read at the first access.
   ///

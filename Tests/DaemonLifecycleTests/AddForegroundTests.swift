@@ -50,6 +50,31 @@ import Testing
     #expect("\(ending.report.cause)" == "part threw Failure()")
   }
 
+  /// Who throws a cancellation that nobody has asked for has failed.
+  @Test func aCancellationOfItsOwnIsAnErrorLikeOthers() async throws {
+    mock.addForeground(name: "part") { throw CancellationError() }
+    try await mock.waitUntilSettled()
+    #expect(try await ending().status == 1)
+  }
+
+  /// It has failed before anybody wanted its end.
+  @Test func anErrorBeforeItsEndInAStopIsInTheStatus() async throws {
+    mock.addForeground(name: "part") { [clock = mock.clock] in
+      try await clock.sleep(for: .seconds(1))
+      throw BadDisk()
+    }
+    mock.on(DidEnterBackground.self) { [clock = mock.clock] _ in
+      try await clock.sleep(for: .seconds(3))
+    }
+    try await mock.waitUntilSleeping()
+    mock.inject(.sigterm)
+    try await mock.waitUntilSleeping(2)
+    await mock.advance(by: .seconds(3))
+    try await mock.waitUntilSettled()
+    #expect(mock.ending?.status == 74 && mock.ending?.error is BadDisk)
+    #expect(mock.ending?.report.cause.signal == .sigterm)
+  }
+
   /// Of two errors the first ends the daemon; another, in a daemon that ends already, changes nothing.
   @Test func theFirstErrorCounts() async throws {
     for name in ["a", "b"] { mock.addForeground(name: name) { throw BadDisk() } }
@@ -140,6 +165,19 @@ import Testing
     try await mock.waitUntilSettled().check()
     #expect(log.all == [seconds == 2 ? "done" : "handed back"])
     #expect(mock.ending?.status == 0)
+  }
+
+  /// As at a second signal, and whichever of its two tasks ends first.
+  @Test func aJobThatIsCancelledWithItsCallerIsHandedBack() async throws {
+    for _ in 1...100 {
+      let job = Task {
+        try await ForegroundRound().finish(within: .seconds(1000)) {
+          try await Task.sleep(for: .seconds(1000))
+        }
+      }
+      job.cancel()
+      #expect(try await !job.value)
+    }
   }
 
   @Test func withoutAnEndAJobHasAllTime() async throws {

@@ -68,6 +68,17 @@ import Testing
     #expect(log.all.suffix(3) == Self.down)
   }
 
+  /// The first request counts, but not for the status: a component has failed.
+  @Test func aStatusThatIsGivenMeanwhileCounts() async throws {
+    let mock = try await listened(mock())
+    mock.inject(.sigterm)
+    mock.terminate(because: "the disk is full", status: 74)
+    mock.terminate()
+    await mock.advance(by: .seconds(5))
+    try await mock.waitUntilSettled()
+    #expect(mock.ending?.status == 74 && mock.ending?.report.cause.signal == .sigterm)
+  }
+
   // MARK: What ends it early
 
   @Test func aSecondSignalEndsItAndHurriesNobody() async throws {

@@ -53,6 +53,17 @@ import Testing
     #expect(mock.ending != nil)
   }
 
+  /// Neither their sum nor what one leaves of another is an overflow.
+  @Test func manyAreNoMoreThanOne() async throws {
+    let long = Duration.seconds(Int64.max)
+    let mock = MockLifecycleSubject(
+      configuration: LifecycleConfiguration(
+        cancellationGrace: long, stopTimeout: long, saveReserve: long, logging: .off))
+    for _ in 1...30 { mock.on(DidEnterBackground.self, timeout: long) { _ in } }
+    try await mock.send(.sigterm).check()
+    #expect(mock.ending?.status == 0)
+  }
+
   /// It would lengthen what others limit, and so be a limit for nothing.
   @Test func whatIsNegativeCountsAsZeroAndIsSaid() {
     let configuration = LifecycleConfiguration(

@@ -78,6 +78,15 @@ import Testing
     #expect(try mock.preservation().names() == [])
   }
 
+  /// As the log says, it is ignored.
+  @Test func anAddressThatIsNoneMeansNoStore() throws {
+    var configuration = LifecycleConfiguration()
+    configuration.environment = ServiceEnvironment(["NOTIFY_SOCKET": "7", "FDSTORE": "4"])
+    let preservation = try LifecycleSubject(configuration: configuration).preservation()
+    try preservation.preserve([1], named: "state")
+    #expect(preservation.limit == 0)
+  }
+
   /// Nothing of the environment is looked at by one that is to use nothing of systemd.
   @Test func aSubjectThatIsOffHasNoStore() throws {
     let sent = manager.messages

@@ -107,6 +107,32 @@ import Testing
     try await task.value
   }
 
+  /// Its time may come while a transition is under way, and while the machine is about to sleep, which it then does not.
+  @Test(arguments: [false, true]) func itIsTriedAfterWhatIsUnderWay(isSuspend: Bool) async throws {
+    let (manager, database) = (try FakeServiceManager(), Database(isUp: true))
+    let (mock, task) = try await held(database, manager)
+    mock.on(ShouldSaveState.self) { [clock = mock.clock] _ in
+      try await clock.sleep(for: .seconds(2))
+    }
+    try await mock.waitUntilSettled()
+    let tries = database.tries.withLock { $0 }
+    mock.inject(isSuspend ? .saveState : .reload)
+    try await mock.waitUntilSleeping()
+    if isSuspend { mock.inject(.suspend) }
+    await mock.advance(by: .milliseconds(1500))
+    if isSuspend { mock.inject(.wakeUp) }
+    await mock.advance(by: .milliseconds(500))
+    try await mock.waitUntilSettled()
+    // A reload itself tries again, too.
+    #expect(database.tries.withLock { $0 } == tries + (isSuspend ? 1 : 2))
+    // After the first try comes a longer pause.
+    try await expectRetries(of: database, after: [2], mock)
+    mock.inject(.sigterm)
+    await mock.advance(by: .seconds(2))
+    try await mock.waitUntilSettled()
+    try await task.value
+  }
+
   /// Also where nothing waits for it. When it has worked, the pauses begin anew.
   @Test func oneAloneIsTriedLessAndLessOften() async throws {
     let mock = MockLifecycleSubject()

@@ -128,6 +128,21 @@ import Testing
     withExtendedLifetime(pair) {}
   }
 
+  /// What another version has left under the name is closed, and does not take what is new along.
+  @Test func whatThisRunHasPreservedStays() throws {
+    let pair = try Pair()
+    let first = try run()
+    try first.preserve(pair.ours, named: "listener")
+    try first.preserve([1], named: "state")
+    let second = try run()
+    try second.preserve(pair.theirs, named: "listener")
+    try second.preserve([2], named: "state")
+    #expect(try second.closeUnknown() == ["listener", "state"])
+    #expect(try run().preservedBytes(named: "state") == [2])
+    #expect(manager.storedDescriptors.map(\.name).sorted() == ["listener", "listener", "state"])
+    withExtendedLifetime(pair) {}
+  }
+
   // MARK: What is not as expected
 
   @Test func aWrongKindSaysWhatItIsAndStays() throws {

@@ -144,6 +144,7 @@ import Testing
       ServiceEnvironment(reading: $0.baseAddress)
     }
     #expect(environment.variables == ["A": "1", "B": "x=y", "C": "\u{fffd}", "D": "ä\u{7f}"])
+    #expect(environment.childEnvironment() == ["A": "1", "B": "x=y", "D": "ä\u{7f}"])
     #expect(
       environment.problems == [
         .malformedVariable(name: "C", value: "\u{fffd}", reason: "is not UTF-8")

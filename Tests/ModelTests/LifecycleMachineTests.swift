@@ -55,6 +55,16 @@ import Testing
     #expect(daemon.call(nested)?.deadline == daemon.call(save)?.deadline)
   }
 
+  /// systemd was promised the longer time, and is to hear of it again after a daemon-reload.
+  @Test func ofTwoHooksTheLongerExtensionCounts() {
+    let daemon = DaemonUnderTest(hasServiceManager: true)
+    for _ in 1...2 { daemon.add([ShouldReload.self], phase: .init(order: 1, isConcurrent: true)) }
+    let hooks = daemon.request(.reload).starts
+    #expect(daemon.give(.extend(hooks[0], by: .seconds(600))).extensions == [.seconds(612)])
+    #expect(daemon.give(.extend(hooks[1], by: .seconds(1))).extensions == [.seconds(612)])
+    #expect(daemon.give(.clock, at: at(20)).extensions == [.seconds(592)])
+  }
+
   @Test func whoAsksForNoMoreTimeGetsNone() throws {
     let save = try #require(daemon.request(.terminate).starts.first)
     #expect(daemon.give(.extend(save, by: .zero)).messages.isEmpty)
@@ -584,6 +594,16 @@ import Testing
     let daemon = DaemonUnderTest()
     daemon.give(.lost(LifecycleCause(.api)))
     #expect(daemon.stop.exit?.status == 70)
+  }
+
+  /// Without the bus and the watchdog it does not serve on, and a drain that has begun is over.
+  @Test(arguments: [true, false]) func aDaemonThatCannotGoOnDoesNotDrain(drains: Bool) {
+    let daemon = DaemonUnderTest(
+      .init(stopDelay: .seconds(5)), observing: [DidEnterBackground.self])
+    if drains { daemon.signal() }
+    #expect(daemon.isReady != drains)
+    daemon.give(.lost(LifecycleCause(.api)))
+    #expect(daemon.stop.start != nil && !daemon.stop.isDraining)
   }
 
   // MARK: Answers

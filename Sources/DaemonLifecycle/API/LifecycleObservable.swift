@@ -128,7 +128,7 @@ extension LifecycleObservable {
       name: .type(Owner.self))
   }
 
-  /// Calls `body` for each notification of any type until the returned token is released or cancelled.
+  /// Calls `body` for each notification of any type but ``CheckHealth`` until the returned token is released or cancelled.
   ///
   /// Otherwise it works as ``observe(_:name:phase:timeout:file:line:_:)``.
   public func observeAll(
@@ -212,7 +212,8 @@ extension LifecycleObservable {
   /// Requests ShouldSaveState and ShouldReload, and returns at once.
   public func reload() { core.receive(LifecycleEvent(.reload)) }
 
-  /// Requests the termination, and returns at once. Unlike a signal, a second call does not escalate.
+  /// Requests the termination, and returns at once. Unlike a signal, a second call does not escalate; in the
+  /// ``LifecycleConfiguration/stopDelay`` of an earlier request it gives the status.
   ///
   /// - Parameters:
   ///   - reason: The cause that reports, systemd's status and the journal show, such as `the disk is full`. Default:

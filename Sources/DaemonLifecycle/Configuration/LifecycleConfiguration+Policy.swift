@@ -2,21 +2,20 @@
 import DaemonSystemd
 
 extension LifecycleMachine.Policy {
-  /// The times of a configuration, with zero in place of negative ones, which would lengthen other limits.
+  /// The times of a configuration, bounded: negative ones would lengthen other limits.
   ///
   /// - Parameter platform: It has the stop timeout, where neither the configuration nor a service manager has one.
   init(
     configuration: LifecycleConfiguration, platform: HostingPlatform? = nil,
     hasServiceManager: Bool = false, watchdogPeriod: Duration? = nil
   ) {
-    func raised(_ time: Duration?) -> Duration? { time.map { max(.zero, $0) } }
-    hookTimeout = max(.zero, configuration.hookTimeout)
-    cancellationGrace = max(.zero, configuration.cancellationGrace)
-    stopTimeout = raised(configuration.stopTimeout) ?? platform?.stopTimeout
-    saveReserve = max(.zero, configuration.saveReserve)
-    exitGrace = raised(configuration.exitGrace)
-    escalationDelay = raised(configuration.escalationDelay)
-    stopDelay = max(.zero, configuration.stopDelay)
+    hookTimeout = configuration.hookTimeout.bounded
+    cancellationGrace = configuration.cancellationGrace.bounded
+    stopTimeout = configuration.stopTimeout?.bounded ?? platform?.stopTimeout
+    saveReserve = configuration.saveReserve.bounded
+    exitGrace = configuration.exitGrace?.bounded
+    escalationDelay = configuration.escalationDelay?.bounded
+    stopDelay = configuration.stopDelay.bounded
     hookNanoseconds = hookTimeout.saturatedNanoseconds
     self.hasServiceManager = hasServiceManager
     self.watchdogPeriod = watchdogPeriod

@@ -176,7 +176,7 @@ extension LifecycleMachine {
     if let budget = stop.budget {
       until = budget.end.advanced(by: budget.exitGrace + Self.margin)
     } else if let kind = transition?.kind, kind == .launch || kind == .reload {
-      until = end.advanced(by: Self.margin)
+      until = max(askedUntil ?? now, end.advanced(by: Self.margin))
     } else {
       return
     }

@@ -24,7 +24,7 @@ extension LifecycleMachine {
     let planned = planCalls(of: plan, isNested: outer != nil)
     let delivery = calls.open(Delivery.Constants(plan, calls: planned, outer: outer, began: now))
     // Those of a retry are removed when they have entered.
-    if case .kind(.willEnterForeground) = plan.step, plan.kind != .catchUp {
+    if case .kind(.willEnterForeground) = plan.step, registry.state != .foreground {
       unentered.remove(plan.members)
     }
     if case .bodyEnds = plan.step { awaitBody(in: delivery) }
@@ -72,8 +72,7 @@ extension LifecycleMachine {
         var call = Delivery.PlannedCall(
           observer: id, hook: hook, isTogether: phase.isTogether(with: last))
         if plan.step.isPause, let timeout = member.timeout {
-          // A sum of any number of them is no overflow.
-          call.claim = min(max(.zero, timeout), .seconds(1 << 32)) + policy.cancellationGrace
+          call.claim = timeout.bounded + policy.cancellationGrace
         }
         planned.append(call)
         last = phase

@@ -40,8 +40,15 @@ extension LifecycleMachine {
   /// handled.
   mutating func drains(_ event: LifecycleEvent) -> Bool {
     guard case .terminate = event.request else { return false }
+    if stop.isLost {
+      endDrain()
+      return false
+    }
     guard !stop.isDraining else {
-      if event.cause.asksForEnd, event.cause.signal == nil { return true }
+      if event.cause.asksForEnd, event.cause.signal == nil {
+        stop.status = stop.status ?? event.cause.status
+        return true
+      }
       endDrain()
       // A signal during the drain only ends the drain. It counts all the same: the next one expedites the stop, or ends
       // the process.
@@ -86,9 +93,10 @@ extension LifecycleMachine {
   }
 
   mutating func workFailed(_ failure: Failure, of name: ObserverName) {
+    guard !isClosed else { return }
     let cause = LifecycleCause(failure, of: "\(name)")
+    workFailure = workFailure ?? failure
     guard registry.termination == nil else { return effects.publish(.warning("\(cause).")) }
-    workFailure = failure
     receive(LifecycleEvent(.terminate, cause: cause))
   }
 
@@ -216,7 +224,7 @@ extension LifecycleMachine {
       stop.isLost ? 1 : 0, stop.failedLaunch?.severity ?? 0, stop.overtakenPause?.severity ?? 0,
       report.severity)
     let status =
-      status ?? failure?.exitStatus ?? registry.termination?.status
+      status ?? failure?.exitStatus ?? registry.termination?.status ?? stop.status
       ?? ([0, 70, 124] as [Int32])[severity]
     let exit = LifecycleExit(
       status: status, report: report, failedLaunch: stop.failedLaunch,

@@ -41,7 +41,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var sleep = Sleep()
   var health: Health
   var body = Body.none
-  /// What work in the foreground threw, if that has ended the daemon.
+  /// What work in the foreground threw first, not because it was cancelled: it ends the daemon.
   var workFailure: Failure?
   private(set) var status = DaemonStatus()
   var unentered = Unentered()
@@ -196,7 +196,10 @@ struct LifecycleMachine: ~Copyable, Sendable {
     {
       effects.publish(.positionChanged(event.cause, snapshot))
     }
-    if case .resume = event.request { enterAgain() }
+    switch event.request {
+    case .resume, .wakeUp: enterAgain()
+    default: break
+    }
   }
 
   /// Launches the daemon, unless there is nothing to launch: it terminates, or a mock began in a later state.

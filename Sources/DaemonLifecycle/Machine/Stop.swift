@@ -38,6 +38,8 @@ struct Stop: Sendable {
   var failedLaunch: LifecycleReport?
   /// The report of a pause that the termination has overtaken, once that has cut off what it waited for.
   private(set) var overtakenPause: LifecycleReport?
+  /// The status to exit with that was given during the drain.
+  var status: Int32?
   /// `run` waits for the end, so the exit grace applies to what comes after it.
   var isAwaited = false
   /// The time at which the process is ended if it has not exited; the distant future before the end.

@@ -135,7 +135,12 @@ public final class ForegroundRound: Sendable {
         try? await self.sleep(for: limit)
         return false
       }
-      let isDone = try await group.next() ?? false
+      let isDone: Bool
+      do { isDone = try await group.next() ?? false } catch {
+        // Cancelled with its caller, in a stop that hurries.
+        if Task.isCancelled { return false }
+        throw error
+      }
       group.cancelAll()
       if isDone { return true }
       do { return try await group.next() ?? false } catch { return false }

@@ -157,7 +157,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
   func failuresEndTheDaemon() {
     state.withLock { state in
       state.caller = { [weak core, name] result in
-        if case .failure(let error) = result, !(error is CancellationError) {
+        if case .failure(let error) = result {
           core?.handle(.workFailed(Failure(error), of: name))
         }
       }

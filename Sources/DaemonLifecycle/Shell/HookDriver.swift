@@ -58,7 +58,8 @@ final class HookDriver: HookExecutor.Driver {
       state.task = task
       return state.isCancelled
     }
-    if isCancelled { task.cancel() }
+    // Elsewhere, since the hook may have begun, and its cancellation handlers are user code.
+    if isCancelled { executor.enqueue(.work { task.cancel() }) }
   }
 
   private func work() async {

@@ -15,7 +15,10 @@ final class PreservationSlot: Sendable {
   convenience init(_ configuration: LifecycleConfiguration) {
     self.init { () throws(SystemdError) in
       let environment = configuration.environment
-      if configuration.interfaces.contains(.serviceManager()) {
+      // A `NOTIFY_SOCKET` that is no address is ignored.
+      if configuration.interfaces.contains(.serviceManager()),
+        (try? environment.notifySocket) != nil
+      {
         return try Preservation(environment)
       }
       return Preservation(

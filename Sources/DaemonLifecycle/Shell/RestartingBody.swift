@@ -51,7 +51,8 @@ final class RestartingBody: Sendable {
     core.warn(
       "\(name) restarts in \(delay.forReading), after failure \(number)\(most): \(error)")
     let times = number == 1 ? "once" : "\(number) times"
-    history.withLock { $0.note = "\(name) has failed \(times): \(error)" }
+    let note = "\(name) has failed \(times): \(error)"
+    history.withLock { $0.note = note }
     sendNote()
     return delay
   }
