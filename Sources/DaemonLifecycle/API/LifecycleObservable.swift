@@ -25,7 +25,7 @@ extension LifecycleObservable {
   public var state: LifecycleState { core.lifecycleState }
 
   /// The clock of all deadlines: `CLOCK_MONOTONIC`, or a mock's virtual clock. Use it for sleeps in hooks too.
-  public var clock: LifecycleClock { LifecycleClock(keeper: core) }
+  public var clock: LifecycleClock { core.clock }
 
   /// A text of the daemon's own, shown after its state in `systemctl status`. Default `nil`: none.
   ///

@@ -137,12 +137,10 @@ struct Calls: Sendable {
 
   /// Returns the calls of a delivery that are due.
   func due(in id: DeliveryID, at now: MonotonicTime) -> [CallID] {
-    guard self[id].earliest <= now else { return [] }
-    return self[id].running.reversed().filter { calls[$0].next <= now }
+    self[id].running.reversed().filter { calls[$0].next <= now }
   }
 
   mutating func findEarliest(in id: DeliveryID) {
-    guard contains(id) else { return }
     self[id].set(
       earliest: self[id].running.reduce(.distantFuture) { min($0, calls[$1].next) })
   }

@@ -91,8 +91,6 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     }
   }
 
-  private var clock: LifecycleClock? { core.map { LifecycleClock(keeper: $0) } }
-
   // MARK: Hooks
 
   /// Its hooks, which need no search.
@@ -102,7 +100,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
   ])
 
   func willEnterForeground(_ notification: WillEnterForeground) async throws {
-    let round = ForegroundRound(clock: clock) { [weak self] in self?.isReady($0) }
+    let round = ForegroundRound(clock: core?.clock) { [weak self] in self?.isReady($0) }
     let ready = Sleeper()
     let (begins, waits) = state.withLock { state in
       let begins = state.begin(round, waitsUntilReady: waitsUntilReady)

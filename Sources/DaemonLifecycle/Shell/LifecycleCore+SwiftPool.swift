@@ -46,7 +46,7 @@ extension LifecycleCore {
     warn("Swift's thread pool is exhausted; a task is waiting: raise TasksMax=.")
     Task.detached(executorPreference: executor) {
       repeat {
-        try? await LifecycleClock(keeper: self).sleep(for: .milliseconds(100))
+        try? await self.clock.sleep(for: .milliseconds(100))
       } while !DispatchThreads.canBeHadNow
       work()
     }

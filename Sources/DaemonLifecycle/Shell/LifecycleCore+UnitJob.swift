@@ -49,5 +49,5 @@ extension LifecycleCore {
     }
   }
 
-  private var clock: LifecycleClock { LifecycleClock(keeper: self) }
+  var clock: LifecycleClock { LifecycleClock(keeper: self) }
 }

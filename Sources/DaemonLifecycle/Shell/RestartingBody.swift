@@ -21,8 +21,6 @@ final class RestartingBody: Sendable {
     history = Mutex(RestartHistory(policy))
   }
 
-  private var clock: LifecycleClock { LifecycleClock(keeper: core) }
-
   /// Runs one round; returns when the body does.
   func run(_ round: ForegroundRound) async throws {
     while true {
@@ -33,7 +31,7 @@ final class RestartingBody: Sendable {
         if Task.isCancelled || round.isEnding { throw error }
         watch?.cancel()
         let delay = try delay(after: error)
-        _ = try await round.untilEnding { [clock] in try await clock.sleep(for: delay) }
+        _ = try await round.untilEnding { [core] in try await core.clock.sleep(for: delay) }
         if round.isEnding { return }
       }
     }
@@ -41,7 +39,7 @@ final class RestartingBody: Sendable {
 
   /// Returns the delay before the next run. Throws the error when it exceeds the policy's maximumFailures.
   private func delay(after error: any Error) throws -> Duration {
-    let now = clock.now
+    let now = core.clock.now
     // Many instances of a daemon that fail together should not come back together.
     let share = core.virtualTime == nil ? Double.random(in: 0.5...1) : 1
     guard let (delay, number) = history.withLock({ $0.failed(at: now, share: share) }) else {
@@ -67,7 +65,7 @@ final class RestartingBody: Sendable {
   private func watchForHealth() -> Task<Void, Never>? {
     guard let last = history.withLock({ $0.last }) else { return nil }
     return Task.detached { [self] in
-      guard (try? await clock.sleep(for: policy.period)) != nil,
+      guard (try? await core.clock.sleep(for: policy.period)) != nil,
         history.withLock({ $0.forget(upTo: last) })
       else { return }
       core.handle(.fact(.recovered))
