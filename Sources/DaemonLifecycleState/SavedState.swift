@@ -154,6 +154,7 @@ public final class SavedState: StateObserver {
 }
 
 /// The notification that the interval of a ``SavedState`` is over.
-private struct SaveIsDue: CustomNotification {
+private struct SaveIsDue: CustomNotification, CustomStringConvertible {
   let state: ObjectIdentifier
+  var description: String { "SaveIsDue" }
 }

@@ -15,9 +15,10 @@ public import DaemonSystemd
 /// }
 /// ```
 ///
-/// A mock in the foreground delivers nothing until the test calls `send`, `inject`, `post`, `advance`,
-/// `waitUntilSettled`, `waitUntilSleeping` or a method such as `pause()`. Then all observers that were added receive the launch and the
-/// foreground, together and in order. A test that waits in another way calls `try await mock.waitUntilSettled()` first.
+/// A mock in the foreground delivers nothing until the test calls `send`, `inject`, `post`, `advance`, `run`,
+/// `waitUntilSettled`, `waitUntilSleeping` or a method such as `pause()`. Then it is launched: all observers that were added
+/// receive the launch and the foreground, together and in order, and a hook of the launch that fails ends it. A test that
+/// waits in another way calls `try await mock.waitUntilInForeground()` first.
 ///
 /// A method that waits in vain throws, after `patience`, a ``PendingError`` that lists what is pending.
 ///
@@ -29,12 +30,10 @@ public final class MockLifecycleSubject: LifecycleObservable {
   private let recorder: Recorder
   private let patience: Duration
 
-  /// Makes a mock in a given state. One in the state `.launching` is launched by ``launch()``.
+  /// Makes a mock in a given state. One in the state `.launching` is launched by ``launch()``, one in the foreground or the
+  /// background before its test's first event; in the background, as one that was paused (``BackgroundReason/operator``).
   ///
-  /// Observers that are added to a mock in another state receive the launch, and in the foreground WillEnterForeground,
-  /// before anything else.
-  ///
-  /// A service manager receives what systemd would, beginning with READY=1 of a daemon that is launched. The mock is
+  /// A service manager receives what systemd would, beginning with the launch. The mock is
   /// passed the descriptors that the manager has stored at this moment, so two mocks are two runs of a daemon.
   ///
   /// - Parameters:
@@ -186,6 +185,8 @@ public final class MockLifecycleSubject: LifecycleObservable {
   }
 
   /// Returns when `count` tasks or more sleep on the mock's clock. Call it before ``advance(by:)``.
+  ///
+  /// A `SavedState` with `every:` is one of them, and so is the watch over a body that is run again, once it has failed.
   nonisolated(nonsending) public func waitUntilSleeping(_ count: Int = 1) async throws(PendingError)
   {
     try await core.waitUntilSleeping(count, patience: patience)
@@ -199,7 +200,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
     try await core.untilIdle(patience: patience, for: call)
     // A launch that fails ends a daemon, and is to be seen by a test of what comes afterwards.
     let hasFailed = recorder.current.reports.dropFirst(first).contains { report in
-      report.problems.contains { $0.notification == DidFinishLaunching.self }
+      if case .launch = report.cause.origin { !report.problems.isEmpty } else { false }
     }
     let before = hasFailed ? first : recorder.current.reports.count
     event()

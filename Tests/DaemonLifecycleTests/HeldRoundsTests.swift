@@ -133,12 +133,12 @@ import Testing
     try await task.value
   }
 
-  /// Also where nothing waits for it. When it has worked, the pauses begin anew.
+  /// Also where nothing waits for it. When it has worked, the pauses begin again.
   @Test func oneAloneIsTriedLessAndLessOften() async throws {
-    let mock = MockLifecycleSubject()
+    let mock = MockLifecycleSubject(state: .background)
     let database = Database(isUp: false)
     mock.addObserver(database)
-    try await mock.waitUntilSettled()
+    try await mock.send(.resume)
     try await expectRetries(of: database, after: [1, 2, 4, 8], mock)
     database.isUp.withLock { $0 = true }
     await mock.advance(by: .seconds(16))
@@ -152,10 +152,10 @@ import Testing
 
   /// What comes after it on the way up, or was removed, is nothing that it needs.
   @Test(arguments: [true, false]) func otherHooksHoldNothingBack(isRemoved: Bool) async throws {
-    let mock = MockLifecycleSubject()
+    let mock = MockLifecycleSubject(state: .background)
     let database = Database(isUp: false)
     mock.addObserver(database)
-    try await mock.waitUntilSettled()
+    try await mock.send(.resume)
     if isRemoved { mock.removeObserver(database) }
     let task = poll(mock, phase: LifecyclePhase(order: isRemoved ? 0 : -1))
     try await mock.waitUntilSleeping()
@@ -165,7 +165,7 @@ import Testing
 
   /// Its hook may still bring it into the foreground.
   @Test func aHookThatHangsIsNotCalledAgain() async throws {
-    let mock = MockLifecycleSubject()
+    let mock = MockLifecycleSubject(state: .background)
     let (gate, log) = (Gate(), log)
     mock.script(
       name: "Database",
@@ -175,6 +175,7 @@ import Testing
       })
     let task = poll(mock)
     try await eventually { mock.core.state.withLock { $0.rounds.count } == 1 }
+    mock.inject(.resume)
     await mock.advance(by: .seconds(11))
     try await mock.waitUntilSettled()
     #expect(outcomes(try await mock.send(.sigusr2)) == [nil, .skipped(.earlierHookFailed)])

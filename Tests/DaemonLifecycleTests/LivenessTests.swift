@@ -34,6 +34,7 @@ import Testing
 
   @Test func oneThatIsWellIsTouchedAlsoWhilePaused() async throws {
     let mock = mock()
+    try await mock.waitUntilInForeground()
     for _ in 1...2 {
       age(path)
       #expect(isOld(path))
@@ -47,6 +48,7 @@ import Testing
   @Test func oneThatIsSickIsNot() async throws {
     let mock = mock()
     mock.on(CheckHealth.self) { _ in throw Failure() }
+    try await mock.waitUntilInForeground()
     age(path)
     try await mock.send(.checkHealth)
     #expect(isOld(path))

@@ -38,6 +38,21 @@ import Testing
     #expect(pipe.read() == "")
   }
 
+  /// Other code has closed it, and a file of the daemon's own has its number.
+  @Test(arguments: [true, false]) func anothersFileIsNotTouched(isReady: Bool) async throws {
+    let mock = mock()
+    let other = InheritedPipe()
+    mock.on(DidFinishLaunching.self) { [pipe] _ in
+      #expect(dup2(other.writer, pipe.writer) == pipe.writer)
+      if !isReady { throw Failure() }
+    }
+    try await mock.launch()
+    try await mock.waitUntilSettled()
+    #expect(other.read() == nil && clinux_descriptor_flags(pipe.writer) >= 0)
+    close(pipe.writer)
+    close(other.writer)
+  }
+
   @Test func theEndAloneWhenTheLaunchFails() async throws {
     let mock = mock()
     mock.on(DidFinishLaunching.self) { _ in throw Failure() }

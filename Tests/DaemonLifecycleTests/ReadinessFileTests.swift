@@ -80,10 +80,11 @@ import Testing
   }
 
   /// At the next check of the daemon's health.
-  @Test func oneThatWasTakenAwayComesBack() throws {
+  @Test func oneThatWasTakenAwayComesBack() async throws {
     let mock = MockLifecycleSubject(
       configuration: .init(
         logging: .off, interfaces: .standard + [.readinessFile(path)]))
+    try await mock.waitUntilInForeground()
     #expect(exists(path))
     unlink(path)
     mock.core.take(.watchdogTick(stall: .zero))

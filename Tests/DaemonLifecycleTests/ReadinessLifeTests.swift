@@ -126,8 +126,9 @@ import Testing
     #expect(isReady)
   }
 
-  @Test func aSubjectThatGoesAwayTakesItAlong() async {
+  @Test func aSubjectThatGoesAwayTakesItAlong() async throws {
     var mock: MockLifecycleSubject? = mock()
+    try await mock?.waitUntilInForeground()
     #expect(isReady)
     mock = nil
     #expect(mock == nil && !isReady)

@@ -89,12 +89,13 @@ import Testing
 
   /// The hook has its time, and the body goes on: the next call of the hook waits for the same round.
   @Test func oneThatIsSlowIsWaitedForAgain() async throws {
-    let mock = MockLifecycleSubject()
+    let mock = MockLifecycleSubject(state: .background)
     _ = serve(mock, draining: 2)
+    mock.inject(.resume)
     try await mock.waitUntilSleeping()
     await mock.advance(by: .seconds(2))
-    let launch = try await mock.waitUntilSettled()
-    #expect(launch["server", WillEnterForeground.self]?.outcome == .timedOut)
+    let report = try await mock.waitUntilSettled()
+    #expect(report["server", WillEnterForeground.self]?.outcome == .timedOut)
     #expect(!mock.core.isReady)
     await mock.advance(by: .seconds(1))
     try await mock.waitUntilSettled()
@@ -104,11 +105,24 @@ import Testing
   }
 
   @Test func aStopDoesNotWaitForIt() async throws {
-    let mock = MockLifecycleSubject()
+    let mock = MockLifecycleSubject(state: .background)
     _ = serve(mock, draining: 2)
+    mock.inject(.resume)
     try await mock.waitUntilSleeping()
     await mock.advance(by: .seconds(2))
     try await mock.send(.terminate)
+    #expect(log.all == ["begins"] && mock.ending?.status == 0)
+    try mock.checkNothingPending()
+  }
+
+  /// It has nothing to finish, and the launch is over.
+  @Test func aStopInTheLaunchDoesNotWaitForIt() async throws {
+    let mock = MockLifecycleSubject(state: .launching)
+    _ = serve(mock, draining: 20)
+    let launch = Task { try await mock.launch() }
+    try await mock.waitUntilSleeping()
+    mock.inject(.sigterm)
+    _ = try await launch.value
     #expect(log.all == ["begins"] && mock.ending?.status == 0)
     try mock.checkNothingPending()
   }

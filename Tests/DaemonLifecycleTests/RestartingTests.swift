@@ -57,6 +57,21 @@ import Testing
 
   // MARK: In a daemon
 
+  /// It is not run again, so it will never have run for the whole period.
+  @Test func workThatIsDoneHasNotFailed() async throws {
+    let manager = try FakeServiceManager()
+    let mock = MockLifecycleSubject(serviceManager: manager)
+    mock.addForeground(name: "import", restarting: .backoff(initial: .seconds(1))) { [log] in
+      log.add("import")
+      if log.all.count == 1 { throw Failure() }
+    }
+    try await mock.waitUntilSleeping()
+    #expect(manager.service.status.contains("import has failed once"))
+    await mock.advance(by: .seconds(1))
+    try await eventually { !manager.service.status.contains("import") }
+    #expect(manager.service.status.hasPrefix("foreground since"))
+  }
+
   private static let policy = RestartPolicy.backoff(
     initial: .seconds(1), maximum: .seconds(8), maximumFailures: 3, within: .seconds(60))
 

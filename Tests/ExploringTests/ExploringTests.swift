@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
-import DaemonLifecycleTesting
 import Dispatch
 import Foundation
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import DaemonLifecycleTesting
 
 @Suite struct ExploringTests {
   /// The error of an exploration, in words; `nil` if it has found nothing.
@@ -23,6 +24,17 @@ import Testing
   private func choices(in finding: String) -> String? {
     finding.split(separator: "replaying: \"", omittingEmptySubsequences: false).last
       .map { String($0.dropLast()) }
+  }
+
+  /// Two signals of the map post notifications of one type, as `sending:` may.
+  @Test func eachPostIsAnEvent() {
+    struct Change: CustomNotification { let isHigh: Bool }
+    var configuration = LifecycleConfiguration()
+    configuration.signals[.realTime(0)!] = .post(Change(isHigh: true))
+    configuration.signals[.realTime(1)!] = .post(Change(isHigh: false))
+    let explorer = Explorer(configuration, sending: [.post(Change(isHigh: true))]) { _ in {} }
+    let changes = explorer.words.filter { $0.hasPrefix("Change") }
+    #expect(changes.count == 3)
   }
 
   private actor Noise {

@@ -434,7 +434,7 @@ import Testing
   /// Where no thread was to be had, the shell is asked to ask again; else it is not.
   @Test(arguments: [true, false]) func swiftsExecutorsAreAskedOnce(_ wereAsked: Bool) throws {
     let daemon = DaemonUnderTest(watchdogPeriod: .seconds(8))
-    daemon.give(.armed)
+    daemon.machine.health.arm(at: at(0))
     let round = try #require(daemon.give(.watchdogTick(stall: .zero)).healthRound)
     if wereAsked { daemon.give(.healthAsked(round: round)) }
     let again = daemon.give(.watchdogTick(stall: .zero), at: at(3)).healthRound
@@ -445,7 +445,7 @@ import Testing
   @Test(arguments: [Duration.zero, .seconds(1)])
   func silenceUntilTheNextTickIsToldOf(_ stall: Duration) throws {
     let daemon = DaemonUnderTest(watchdogPeriod: .seconds(8), observing: [CheckHealth.self])
-    daemon.give(.armed)
+    daemon.machine.health.arm(at: at(0))
     let check = daemon.give(.watchdogTick(stall: .zero)).starts.first
     // Half of the period is what an observer has.
     #expect(daemon.call(check)?.deadline == at(4))
@@ -463,7 +463,7 @@ import Testing
   /// A check costs context switches, in a daemon that has nothing else to do.
   @Test func everySecondTickChecks() {
     let daemon = DaemonUnderTest(watchdogPeriod: .seconds(8))
-    daemon.give(.armed)
+    daemon.machine.health.arm(at: at(0))
     var (asked, pings) = ([Bool](), 0)
     for (tick, stall) in [0, 0, 0, 0, 5].enumerated() {
       let now = at(Int64(3 * tick))
@@ -720,7 +720,7 @@ import Testing
   /// So one failed check has no consequence.
   @Test func theTickAfterAFailedCheckChecksAgain() throws {
     let daemon = DaemonUnderTest(watchdogPeriod: .seconds(8), observing: [CheckHealth.self])
-    daemon.give(.armed)
+    daemon.machine.health.arm(at: at(0))
     var checks: [Bool] = []
     for (number, isWell) in [true, true, false, true].enumerated() {
       let now = at(Int64(3 * number))

@@ -156,7 +156,7 @@ final class PollerTests: XCTestCase {
     XCTAssertEqual(
       daemon.console.lines,
       [
-        "started, pid \(getpid())", "foreground: a late observer", "poll 1 value 1",
+        "started, pid \(getpid())", "foreground: launch", "poll 1 value 1",
         "background: SIGTERM from pid 1 uid 0", "save: SIGTERM from pid 1 uid 0",
         "terminate: SIGTERM from pid 1 uid 0",
       ])

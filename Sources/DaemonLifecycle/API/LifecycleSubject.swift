@@ -134,5 +134,5 @@ public final class LifecycleSubject: LifecycleObservable {
   }
 
   /// Restores the dispositions that the signals had before the start, without ending anything: for tests.
-  package func restoreSignals() { core.closeSources { $0.outlivesLoss } }
+  package func restoreSignals() { core.closeSources { $0 is SignalSource } }
 }

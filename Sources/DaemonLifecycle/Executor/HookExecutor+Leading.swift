@@ -77,9 +77,9 @@ extension HookExecutor {
 
   /// Gives up the lead. Returns false when there is something to do after all.
   private func leave(_ me: Worker, _ state: inout State) -> Bool {
-    guard state.ready.isEmpty, state.running.isEmpty, !state.isClosed else {
-      return false
-    }
+    // A parked worker would take items, and nobody would check for stalls.
+    guard state.ready.isEmpty, state.running.isEmpty, state.parked.isEmpty, !state.isClosed
+    else { return false }
     state.leader = nil
     state.threads -= 1
     return true

@@ -215,10 +215,12 @@ final class HookExecutor: TaskExecutor {
     let leader = state.withLock { state in
       state.leader == nil && !state.isClosed ? addLeader(&state) : nil
     }
-    guard let leader else { return true }
-    // Without descriptors it listens all the same, and tries again.
-    if !endsWhenIdle { try? poll.open() }
-    guard start(leader) else { return false }
+    if let leader {
+      // Without descriptors it listens all the same, and tries again.
+      if !endsWhenIdle { try? poll.open() }
+      guard start(leader) else { return false }
+    }
+    // An item may have started it.
     wasListening.store(true, ordering: .releasing)
     return true
   }

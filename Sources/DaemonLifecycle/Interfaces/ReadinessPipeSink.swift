@@ -12,6 +12,8 @@ final class ReadinessPipeSink: LifecycleSink {
   private struct State {
     /// The descriptor, owned and open; -1 once it is closed.
     var descriptor: Int32
+    /// Its file. Other code may have closed the descriptor, as closefrom(3) does, and another file have its number.
+    let file: FileIdentity?
     /// Whether the daemon has become ready, so that a newline must be written.
     var isReady = false
     var backoff = Backoff(longest: .seconds(1))
@@ -24,7 +26,7 @@ final class ReadinessPipeSink: LifecycleSink {
   ///   - descriptor: Open for writing; the sink owns it.
   ///   - warn: Receives a sentence about a problem; called without a lock.
   init(_ descriptor: Int32, warn: @escaping @Sendable (String) -> Void) {
-    state = Mutex(State(descriptor: descriptor))
+    state = Mutex(State(descriptor: descriptor, file: FileIdentity(of: descriptor)))
     self.warn = warn
   }
 
@@ -53,7 +55,8 @@ final class ReadinessPipeSink: LifecycleSink {
   private func write() -> MonotonicTime? {
     let (retry, error): (MonotonicTime?, Int32) = state.withLock { state in
       guard state.isReady, state.descriptor >= 0 else { return (nil, 0) }
-      let error = Self.writeNewline(to: state.descriptor)
+      let isOurs = FileIdentity(of: state.descriptor) == state.file
+      let error = isOurs ? Self.writeNewline(to: state.descriptor) : EBADF
       if error == EAGAIN { return (state.backoff.nextAttempt(), 0) }
       Self.close(&state)
       return (nil, error)
@@ -80,7 +83,9 @@ final class ReadinessPipeSink: LifecycleSink {
   }
 
   private static func close(_ state: inout State) {
-    if state.descriptor >= 0 { _ = CLinux.close(state.descriptor) }
+    if state.descriptor >= 0, FileIdentity(of: state.descriptor) == state.file {
+      _ = CLinux.close(state.descriptor)
+    }
     state.descriptor = -1
   }
 }

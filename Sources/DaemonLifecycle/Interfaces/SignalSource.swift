@@ -152,9 +152,8 @@ final class SignalSource: LifecycleSource, LifecycleSink {
     let isHangUp = signal == .sighup && terminal?.wasClosed(asToldBy: record) == true
     let sender = isHangUp ? .kernel : LifecycleCause.Sender(record)
     let cause = LifecycleCause(.signal(signal, from: sender, coalesced: Int(record.count)))
-    guard let request = map[signal] else { return .fact(.unmappedReload(cause, at: .now())) }
-    // Whoever has started it there is gone: it is no request to reload, whatever else SIGHUP means.
-    return .event(LifecycleEvent(cause.isHangUp ? .terminate : request, cause: cause))
+    return map.event(of: signal, cause).map { .event($0) }
+      ?? .fact(.unmappedReload(cause, at: .now()))
   }
 
   @discardableResult

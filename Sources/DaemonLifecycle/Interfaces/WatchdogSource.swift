@@ -30,6 +30,9 @@ final class WatchdogSource: LifecycleSource {
     threshold = period / 8
   }
 
+  /// It has no descriptors, and a ping after STOPPING=1 has started systemd's timer again.
+  var outlivesLoss: Bool { true }
+
   var deadline: MonotonicTime? { state.withLock(\.expected) }
 
   func open() {

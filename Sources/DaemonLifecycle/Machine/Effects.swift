@@ -38,6 +38,8 @@ struct Effects: ~Copyable, Sendable {
   var cancelsBody = false
   /// Whether work in the foreground is cancelled, also where its pause has not begun.
   var cancelsRounds = false
+  /// Whether work that is not ready yet is cancelled, and no hook waits for it any more.
+  var revokesRounds = false
   /// Drivers to be cancelled.
   var cancels: [any AnyObject & Sendable] = []
   /// Values that may hold the last reference to a user's object.
@@ -48,8 +50,7 @@ struct Effects: ~Copyable, Sendable {
   /// Whether there is more than calls and messages, which is rare.
   var hasRare: Bool {
     !removed.isEmpty || !released.isEmpty || !cancels.isEmpty || cancelsBody || cancelsRounds
-      || healthRound != nil
-      || isOverdue || exitsWith != nil
+      || revokesRounds || healthRound != nil || isOverdue || exitsWith != nil
   }
 
   mutating func publish(_ fact: LifecycleFact?) {

@@ -209,7 +209,7 @@ extension LifecycleMachine {
     if !registry.entersAgain.isEmpty { registry.entersAgain.removeAll { $0 == observer } }
   }
 
-  private var isEntering: Bool { registry.current?.step.kind == .willEnterForeground }
+  var isEntering: Bool { registry.current?.step.kind == .willEnterForeground }
 
   /// Has the observers that are not in the foreground with the daemon notified of it again, and the rounds after them.
   mutating func enterAgain() {

@@ -129,6 +129,7 @@ extension LifecycleMachine {
     stop.begin(policy, overtaking: transition?.kind, at: now)
     if let cause = registry.termination { effects.publish(.terminating(cause)) }
     requestStopTime()
+    effects.revokesRounds = isEntering
     if registry.hasCutTransition { transition.update { $0.isOvertaken = true } }
     releasePostponed()
     health.end()

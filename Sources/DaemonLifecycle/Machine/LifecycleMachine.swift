@@ -106,8 +106,6 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case fact(LifecycleFact)
     /// The daemon can't go on: it terminates, with status 70.
     case lost(LifecycleCause)
-    /// READY was sent otherwise: for a mock of a launched daemon.
-    case armed
     case close
   }
 
@@ -164,7 +162,6 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case .lost(let cause):
       stop.isLost = true
       receive(LifecycleEvent(.terminate, cause: cause))
-    case .armed: health.arm(at: now)
     case .close: close()
     }
   }
@@ -202,15 +199,16 @@ struct LifecycleMachine: ~Copyable, Sendable {
     }
   }
 
-  /// Launches the daemon, unless there is nothing to launch: it terminates, or a mock began in a later state.
+  /// Launches the daemon, unless there is nothing to launch: it terminates, or was launched.
   private mutating func launch(_ waiter: @escaping @Sendable (LifecycleReport) -> Void) {
     let cause = LifecycleCause(.launch)
     launchWaiters = { [earlier = launchWaiters] report in
       earlier?(report)
       waiter(report)
     }
-    if isTerminating || registry.state != .launching {
-      answerLaunch(LifecycleReport(cause: cause, entries: []))
+    if !isTerminating, registry.isLaunchTransition { return }
+    guard !isTerminating, registry.state == .launching else {
+      return answerLaunch(LifecycleReport(cause: cause, entries: []))
     }
     registry.launch(cause)
   }

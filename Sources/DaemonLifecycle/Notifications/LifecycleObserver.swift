@@ -23,7 +23,8 @@ public protocol LaunchObserver: LifecycleObserver {
   /// Opens files and connections, and restores state.
   ///
   /// An error ends the daemon: a hook that may fail catches its errors. After one, the observer receives no
-  /// ShouldSaveState, since it would overwrite the state that it failed to restore.
+  /// ShouldSaveState, since it would overwrite the state that it failed to restore. Of an observer that is added after the
+  /// launch, the error is logged, and the observer receives nothing more.
   func didFinishLaunching(_ notification: DidFinishLaunching) async throws
 }
 

@@ -203,6 +203,9 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     cancelBody()
   }
 
+  /// Cancels a body that is not ready yet, since the daemon ends.
+  func revoke() { if state.withLock({ $0.run?.isReady }) == false { cancelBody() } }
+
   private func cancelBody() {
     guard let (round, task) = state.withLock({ $0.update { ($0.round, $0.task.cancel()) } })
     else { return }
@@ -227,7 +230,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
 
   private func ended(_ error: (any Error)?) {
     let late = error is CancellationError ? nil : error.map { LateError(error: $0) }
-    let (entering, waiting, isLost, isUnheard) = state.withLock { state in
+    let (entering, waiting, isLost, isUnheard, wasEnding) = state.withLock { state in
       let wasEnding = state.run.map { $0.task.isCancelled || $0.round.isEnding } ?? false
       let wasReady = state.run?.isReady ?? true
       state.phase = .none
@@ -239,12 +242,12 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
       let entering = state.entering.take()
       return (
         entering, state.waiting, !wasReady && !wasEnding && entering?.hasEnded ?? true,
-        wasEnding && !endsRounds && state.waiting.isEmpty && entering == nil
+        wasEnding && !endsRounds && state.waiting.isEmpty, wasEnding
       )
     }
-    entering?.end(throwing: error)
+    entering?.end(throwing: wasEnding ? nil : error)
     if isLost, let error { core?.warn("\(name) has failed before it was ready: \(error)") }
-    // In a stop that hurries, no hook waits for it.
+    // In a stop that hurries, or has overtaken the launch, no hook waits for it.
     if isUnheard, let late { core?.warn("\(name) has failed as it was cancelled: \(late.error)") }
     for sleeper in waiting { sleeper.end(throwing: late) }
     endIfIdle()

@@ -21,7 +21,9 @@ final class HookDriver: HookExecutor.Driver {
   /// No other lock is taken while holding this one's.
   private struct State {
     var phase = Phase.drives
-    /// `nil` until the first call.
+    /// Whether a task was made, or is about to be.
+    var hasBegun = false
+    /// `nil` until the first call, and for a moment after it: the task may rest, and be given the next, by then.
     var task: Task<Void, Never>?
     var rest: UnsafeContinuation<Void, Never>?
     /// Whether its call was cancelled, maybe before there was a task. It is not used for another.
@@ -49,7 +51,8 @@ final class HookDriver: HookExecutor.Driver {
     let isNew = update { state in
       state.phase = .holds(call, core)
       isNextUrgent.store(true, ordering: .relaxed)
-      return state.task == nil
+      defer { state.hasBegun = true }
+      return !state.hasBegun
     }
     guard isNew else { return }
     // Detached: neither the priority nor the task-local values of the caller belong to the hooks.

@@ -145,9 +145,10 @@ extension LifecycleCore {
       case .beginning, .cancelled: break
       }
     }
-    if rare.cancelsRounds {
+    if rare.cancelsRounds || rare.revokesRounds {
       for rounds in state.withLock({ $0.rounds }) {
-        executor.enqueue(.work { rounds.hurry() })
+        executor.enqueue(
+          .work { [all = rare.cancelsRounds] in all ? rounds.hurry() : rounds.revoke() })
       }
     }
     if let round = rare.healthRound { askExecutors(of: round) }

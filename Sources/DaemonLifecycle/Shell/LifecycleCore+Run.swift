@@ -113,7 +113,15 @@ extension LifecycleCore {
       // A checked one, whose hand-over the thread sanitizer knows.
       await withCheckedContinuation { continuation in
         post.answer = { continuation.resume(returning: $0) }
-        handle(.post(post, inside: inside))
+        change { state, now in
+          let input = LifecycleMachine.Input.post(post, inside: inside)
+          // In a mock, behind what was asked for earlier.
+          if state.earlyInputs.isEmpty || inside != nil {
+            state.handle(input, at: now)
+          } else {
+            state.earlyInputs.append(input)
+          }
+        }
         // Cancelled before the core had it.
         if Task.isCancelled { handle(.hasten(post)) }
       }

@@ -38,46 +38,51 @@ extension LifecycleCore {
       configuration.interfaces.filter { if case .local = $0.role { true } else { false } })
     for problem in wiring.problems { log.warn(problem) }
     self.init(
-      configuration: configuration, initialState: initialState, virtualTime: VirtualTime(),
+      configuration: configuration, virtualTime: VirtualTime(),
       executor: pool == nil
         ? HookExecutor(endsWhenIdle: true)
         : HookExecutor(endsWhenIdle: true, pool: pool, startThread: { _, _ in true }),
       recorder: recorder, sinks: [log] + wiring.sinks, readiness: wiring.readiness,
       preservation: PreservationSlot(preservation),
       exitProcess: exitProcess)
-    // A daemon at work has said that it is ready.
-    guard initialState != .launching else { return }
     change { state, now in
-      state.isInSetUp = true
-      state.handle(.hold, at: now)
-      state.handle(.armed, at: now)
-      state.effects.publish(.launched(state.machine.snapshot))
+      switch initialState {
+      case .launching: return
+      // It has nothing to end, and has ended.
+      case .terminated: return state.handle(.event(LifecycleEvent(.terminate)), at: now)
+      case .background:
+        state.handle(.event(LifecycleEvent(.pause(for: .operator))), at: now)
+      case .foreground: break
+      }
+      state.mockState = initialState
     }
   }
 
-  /// What was added before a test asks for something receives the launch and the foreground together, in order.
+  /// Launches a mock of a daemon at work: what was added before its test asks for something receives the launch and the
+  /// foreground together, in order.
   ///
   /// - Parameter event: What is asked for. It waits for the end of that launch, which a termination would overtake.
   /// - Returns: Whether the event waits.
   @discardableResult package func endSetUp(with event: LifecycleEvent? = nil) -> Bool {
-    change { state, now in
-      let isFirst = state.isInSetUp
-      if isFirst { state.handle(.release, at: now) }
-      state.isInSetUp = false
+    if state.withLock({ $0.mockState != nil }) { prepareReadiness() }
+    return change { state, now in
+      let isFirst = state.mockState.take() != nil
+      if isFirst { state.handle(.launch { _ in }, at: now) }
       if case .checkHealth? = event?.request { return false }
-      let waits = (isFirst || !state.earlyEvents.isEmpty) && !state.machine.isIdle
-      if waits, let event { state.earlyEvents.append(event) }
+      let waits = (isFirst || !state.earlyInputs.isEmpty) && !state.machine.isIdle
+      if waits, let event { state.earlyInputs.append(.event(event)) }
       return waits
     }
   }
 
-  func receiveEarlyEvents(_ state: inout State) {
-    for event in state.earlyEvents { state.handle(.event(event), at: now) }
-    state.earlyEvents = []
+  func receiveEarly(_ state: inout State) {
+    let early = state.earlyInputs
+    state.earlyInputs = []
+    for input in early { state.handle(input, at: now) }
   }
 
   package func event(for signal: UnixSignal, cause: LifecycleCause) -> LifecycleEvent? {
-    configuration.signals[signal].map { LifecycleEvent($0, cause: cause) }
+    configuration.signals.event(of: signal, cause)
   }
 
   package func requestLaunch() {
@@ -146,8 +151,7 @@ extension LifecycleCore {
   package var pending: [String] {
     let now = now
     return state.withLock { state in
-      var pending = state.machine.pending(
-        at: now, isHeld: !state.isInSetUp, name: Self.nameAndType)
+      var pending = state.machine.pending(at: now, isHeld: true, name: Self.nameAndType)
       if state.timers.count > 0 { pending.append("\(state.timers.count) sleeping on the clock") }
       return pending
     }

@@ -53,10 +53,10 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var earlyFacts: [LifecycleFact] = []
     /// Show whether the daemon is ready; most daemons have none.
     var readiness: [any ReadinessOutput]
-    /// A mock of a daemon at work: deliveries are held until its test asks for something.
-    var isInSetUp = false
-    /// What it asked for while the launch of the set-up was under way.
-    var earlyEvents: [LifecycleEvent] = []
+    /// The state that a mock has until its test asks for something: then it is launched.
+    var mockState: LifecycleState?
+    /// What was asked for during that launch.
+    var earlyInputs: [LifecycleMachine.Input] = []
     /// Tests that wait.
     var testWaiters: [TestWaiter] = []
     /// The deadline that the executor was given. It may be earlier than the next deadline while a driver continues with
@@ -150,7 +150,9 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   }
 
   package var now: MonotonicTime { virtualTime?.now ?? .now() }
-  var lifecycleState: LifecycleState { state.withLock { $0.machine.registry.state } }
+  var lifecycleState: LifecycleState {
+    state.withLock { $0.mockState ?? $0.machine.registry.state }
+  }
   var isTerminating: Bool { state.withLock { $0.machine.isTerminating } }
 
   // MARK: Inputs
@@ -258,7 +260,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   private func bind(
     _ state: inout State, _ work: inout Work, at now: MonotonicTime, for driver: HookDriver?
   ) -> Bool {
-    if !state.earlyEvents.isEmpty, state.machine.isIdle { receiveEarlyEvents(&state) }
+    if !state.earlyInputs.isEmpty, state.machine.isIdle { receiveEarly(&state) }
     bindStarts(&state, &work, at: now, for: driver)
     if state.effects.hasRare { bindRare(&state, &work) }
     work.readiness = nextReadiness(&state)

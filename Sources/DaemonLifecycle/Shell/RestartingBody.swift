@@ -26,7 +26,12 @@ final class RestartingBody: Sendable {
     while true {
       let watch = watchForHealth()
       defer { watch?.cancel() }
-      do { return try await body(round) } catch {
+      do {
+        try await body(round)
+        // It has done its work, rather than been stopped.
+        if !Task.isCancelled, !round.isEnding { recovered(upTo: history.withLock { $0.last }) }
+        return
+      } catch {
         // Its end was requested: whatever it throws then, that is no failure.
         if Task.isCancelled || round.isEnding { throw error }
         watch?.cancel()
@@ -65,11 +70,14 @@ final class RestartingBody: Sendable {
   private func watchForHealth() -> Task<Void, Never>? {
     guard let last = history.withLock({ $0.last }) else { return nil }
     return Task.detached { [self] in
-      guard (try? await core.clock.sleep(for: policy.period)) != nil,
-        history.withLock({ $0.forget(upTo: last) })
-      else { return }
-      core.handle(.fact(.recovered))
-      sendNote()
+      if (try? await core.clock.sleep(for: policy.period)) != nil { recovered(upTo: last) }
     }
+  }
+
+  /// Forgets the failures, unless there are new ones.
+  private func recovered(upTo last: LifecycleClock.Instant?) {
+    guard let last, history.withLock({ $0.forget(upTo: last) }) else { return }
+    core.handle(.fact(.recovered))
+    sendNote()
   }
 }

@@ -32,13 +32,20 @@ final class Explorer: Sendable {
     self.daemon = daemon
     longestEarlySleep = configuration.hookTimeout / 8
     var events: [String: @Sendable (MockLifecycleSubject) -> Void] = [:]
+    // Several posts may be of one type.
+    func add(_ word: String, _ event: @escaping @Sendable (MockLifecycleSubject) -> Void) {
+      let count = events.keys.count { $0 == word || $0.hasPrefix("\(word)_") }
+      events[count == 0 ? word : "\(word)_\(count + 1)"] = event
+    }
     for request in [.suspend, .wakeUp, .pressure, .terminate] + requests {
-      let count = events.keys.count { $0 == request.word || $0.hasPrefix("\(request.word)_") }
-      events[count == 0 ? request.word : "\(request.word)_\(count + 1)"] = { $0.inject(request) }
+      add(request.word) { $0.inject(request) }
     }
     for signal in configuration.signals.signals {
-      if let request = configuration.signals[signal] {
-        events[request.word] = { $0.inject(signal) }
+      switch configuration.signals[signal] {
+      case .post(let notification)?:
+        add(LifecycleRequest.post(notification).word) { $0.inject(signal) }
+      case let request?: events[request.word] = { $0.inject(signal) }
+      case nil: break
       }
     }
     self.events = events

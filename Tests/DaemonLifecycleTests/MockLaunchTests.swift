@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonLifecycle
+import DaemonLifecycleTesting
+import Synchronization
+import TestSupport
+import Testing
+
+/// A mock of a daemon at work is launched like the daemon: before its test's first event.
+@Suite(.timeLimit(.minutes(5))) struct MockLaunchTests {
+  private let log = Log()
+  private let mock = MockLifecycleSubject()
+
+  @Test(arguments: LifecycleState.allCases) func itHasTheStateAtOnceAndLater(state: LifecycleState)
+    async throws
+  {
+    let mock = MockLifecycleSubject(state: state)
+    #expect(mock.state == state)
+    try await mock.waitUntilSettled()
+    #expect(mock.state == state && (mock.ending != nil) == (state == .terminated))
+    if state == .terminated { for await _ in mock.reports() {} }
+  }
+
+  @Test func aBodyBeginsAfterIt() async throws {
+    mock.on(DidFinishLaunching.self) { [log, clock = mock.clock] _ in
+      try await clock.sleep(for: .seconds(1))
+      log.add("launched")
+    }
+    async let ending = mock.run { [log] in log.add("body") }
+    try await mock.waitUntilSleeping()
+    await mock.advance(by: .seconds(1))
+    let end = await ending
+    #expect(end.status == 0)
+    #expect(log.all == ["launched", "body"])
+  }
+
+  @Test(arguments: [true, false]) func oneThatFailsEndsTheDaemon(hasBody: Bool) async throws {
+    mock.on(DidFinishLaunching.self) { _ in throw Failure() }
+    mock.addForeground(name: "work") { [log] in log.add("work") }
+    if hasBody {
+      let ending = await mock.run { [log] in log.add("body") }
+      #expect(ending.status == 70)
+    } else {
+      await #expect(throws: MockLifecycleSubject.PendingError.self) {
+        try await mock.waitUntilInForeground()
+      }
+    }
+    #expect(mock.ending?.status == 70 && log.all.isEmpty)
+  }
+
+  /// The hook that it holds back would release it.
+  @Test func aHoldDoesNotHoldItBack() async throws {
+    let hold = mock.holdDeliveries()
+    mock.on(DidFinishLaunching.self) { _ in hold.cancel() }
+    try await mock.send(.sigusr1).check()
+    #expect(mock.state == .background)
+  }
+
+  @Test func whatIsAskedForDuringItKeepsItsOrder() async throws {
+    struct Note: CustomNotification {}
+    mock.on(DidFinishLaunching.self) { [clock = mock.clock] _ in
+      try await clock.sleep(for: .seconds(1))
+    }
+    mock.on(DidEnterBackground.self) { [log] _ in log.add("pause") }
+    mock.on(Note.self) { [log] _ in log.add("note") }
+    mock.inject(.sigusr1)
+    let post = Task { [mock] in await mock.post(Note()) }
+    try await eventually { mock.calls.contains("post(Note())") }
+    await mock.advance(by: .seconds(1))
+    _ = await post.value
+    #expect(log.all == ["pause", "note"])
+  }
+
+  @Test func aClosedTerminalIsAStop() async throws {
+    try await mock.send(.sighup, fromPID: 0, uid: 0)
+    #expect(mock.ending?.status == 0)
+  }
+}
