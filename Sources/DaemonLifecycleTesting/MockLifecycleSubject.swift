@@ -31,7 +31,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
   private let patience: Duration
 
   /// Makes a mock in a given state. One in the state `.launching` is launched by ``launch()``, one in the foreground or the
-  /// background before its test's first event; in the background, as one that was paused (``BackgroundReason/operator``).
+  /// background before its test's first event; in the background, as one that was paused (`BackgroundReason.operator`).
   ///
   /// A service manager receives what systemd would, beginning with the launch. The mock is
   /// passed the descriptors that the manager has stored at this moment, so two mocks are two runs of a daemon.
