@@ -147,10 +147,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
     let before = recorder.current.reports.count
     core.requestLaunch()
     try await core.untilIdle(patience: patience, for: "launch()")
-    let reports = recorder.current.reports.dropFirst(before).filter {
-      if case .launch = $0.cause.origin { true } else { false }
-    }
-    return LifecycleReport(cause: cause, entries: reports.flatMap(\.entries))
+    return report(since: before, cause, where: Self.isOfLaunch)
   }
 
   /// Returns when every hook has ended and nothing waits to be delivered. Deliveries that are held back are not waited
@@ -199,8 +196,8 @@ public final class MockLifecycleSubject: LifecycleObservable {
     let first = recorder.current.reports.count
     try await core.untilIdle(patience: patience, for: call)
     // A launch that fails ends a daemon, and is to be seen by a test of what comes afterwards.
-    let hasFailed = recorder.current.reports.dropFirst(first).contains { report in
-      if case .launch = report.cause.origin { !report.problems.isEmpty } else { false }
+    let hasFailed = recorder.current.reports.dropFirst(first).contains {
+      Self.isOfLaunch($0) && !$0.problems.isEmpty
     }
     let before = hasFailed ? first : recorder.current.reports.count
     event()
@@ -208,8 +205,15 @@ public final class MockLifecycleSubject: LifecycleObservable {
     return report(since: before, cause)
   }
 
-  private func report(since count: Int, _ cause: LifecycleCause) -> LifecycleReport {
-    let reports = recorder.current.reports.dropFirst(count)
+  private static func isOfLaunch(_ report: LifecycleReport) -> Bool {
+    if case .launch = report.cause.origin { true } else { false }
+  }
+
+  private func report(
+    since count: Int, _ cause: LifecycleCause,
+    where isIncluded: (LifecycleReport) -> Bool = { _ in true }
+  ) -> LifecycleReport {
+    let reports = recorder.current.reports.dropFirst(count).filter(isIncluded)
     // The only one has a title.
     if reports.count == 1, let report = reports.first { return report }
     return LifecycleReport(cause: cause, entries: reports.flatMap(\.entries))
