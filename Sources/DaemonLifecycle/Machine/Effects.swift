@@ -36,10 +36,8 @@ struct Effects: ~Copyable, Sendable {
   /// The number of a health check that has begun, for which Swift's executors are to be checked.
   var healthRound: UInt64?
   var cancelsBody = false
-  /// Whether work in the foreground is cancelled, also where its pause has not begun.
-  var cancelsRounds = false
-  /// Whether work that is not ready yet is cancelled, and no hook waits for it any more.
-  var revokesRounds = false
+  /// Cancels work in the foreground, also where its pause has not begun: all, or only what is not ready yet; `nil`: none.
+  var cancelsAllRounds: Bool?
   /// Drivers to be cancelled.
   var cancels: [any AnyObject & Sendable] = []
   /// Values that may hold the last reference to a user's object.
@@ -49,8 +47,8 @@ struct Effects: ~Copyable, Sendable {
 
   /// Whether there is more than calls and messages, which is rare.
   var hasRare: Bool {
-    !removed.isEmpty || !released.isEmpty || !cancels.isEmpty || cancelsBody || cancelsRounds
-      || revokesRounds || healthRound != nil || isOverdue || exitsWith != nil
+    !removed.isEmpty || !released.isEmpty || !cancels.isEmpty || cancelsBody
+      || cancelsAllRounds != nil || healthRound != nil || isOverdue || exitsWith != nil
   }
 
   mutating func publish(_ fact: LifecycleFact?) {

@@ -129,7 +129,7 @@ extension LifecycleMachine {
     stop.begin(policy, overtaking: transition?.kind, at: now)
     if let cause = registry.termination { effects.publish(.terminating(cause)) }
     requestStopTime()
-    effects.revokesRounds = isEntering
+    if isEntering { effects.cancelsAllRounds = false }
     if registry.hasCutTransition { transition.update { $0.isOvertaken = true } }
     releasePostponed()
     health.end()
@@ -163,7 +163,7 @@ extension LifecycleMachine {
   /// begin.
   mutating func expedite() {
     stop.expedite(at: now)
-    effects.cancelsRounds = true
+    effects.cancelsAllRounds = true
     limitRunning()
     let grace = hurriedGrace
     for id in calls.order where !calls[id].budgetStep.isSave {

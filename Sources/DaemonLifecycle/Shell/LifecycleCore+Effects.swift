@@ -145,10 +145,9 @@ extension LifecycleCore {
       case .beginning, .cancelled: break
       }
     }
-    if rare.cancelsRounds || rare.revokesRounds {
+    if let all = rare.cancelsAllRounds {
       for rounds in state.withLock({ $0.rounds }) {
-        executor.enqueue(
-          .work { [all = rare.cancelsRounds] in all ? rounds.hurry() : rounds.revoke() })
+        executor.enqueue(.work { all ? rounds.hurry() : rounds.revoke() })
       }
     }
     if let round = rare.healthRound { askExecutors(of: round) }

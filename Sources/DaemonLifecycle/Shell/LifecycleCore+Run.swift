@@ -113,14 +113,8 @@ extension LifecycleCore {
       // A checked one, whose hand-over the thread sanitizer knows.
       await withCheckedContinuation { continuation in
         post.answer = { continuation.resume(returning: $0) }
-        change { state, now in
-          let input = LifecycleMachine.Input.post(post, inside: inside)
-          // In a mock, behind what was asked for earlier.
-          if state.earlyInputs.isEmpty || inside != nil {
-            state.handle(input, at: now)
-          } else {
-            state.earlyInputs.append(input)
-          }
+        if recorder == nil || inside != nil || !waitsForLaunch(post) {
+          handle(.post(post, inside: inside))
         }
         // Cancelled before the core had it.
         if Task.isCancelled { handle(.hasten(post)) }

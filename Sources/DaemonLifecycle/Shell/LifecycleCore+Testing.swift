@@ -75,6 +75,15 @@ extension LifecycleCore {
     }
   }
 
+  /// Whether a post waits behind what was asked for during the launch.
+  func waitsForLaunch(_ post: AwaitedPost) -> Bool {
+    state.withLock { state in
+      if state.earlyInputs.isEmpty { return false }
+      state.earlyInputs.append(.post(post, inside: nil))
+      return true
+    }
+  }
+
   func receiveEarly(_ state: inout State) {
     let early = state.earlyInputs
     state.earlyInputs = []
