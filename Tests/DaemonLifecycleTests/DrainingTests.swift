@@ -60,7 +60,10 @@ import Testing
   /// Also where its pause has not begun: it must take nothing more, behind a save that has been made.
   @Test func aSecondSignalCancelsThoseThatAreNotPausedYet() async throws {
     let mock = MockLifecycleSubject(configuration: Self.configuration())
-    mock.script(save: { [log] _ in log.add("save") })
+    mock.script(save: { [log, clock = mock.clock] _ in
+      log.add("save")
+      try await clock.sleep(for: .seconds(1))
+    })
     let tasks = ["server", "jobs"].map { serve(mock, name: $0, busy: .seconds(1000)) }
     try await untilServing("server", "jobs")
     mock.inject(.sigterm)
@@ -68,10 +71,13 @@ import Testing
     #expect(log.all == ["jobs finishes"])
     await mock.advance(by: .seconds(2))
     mock.inject(.sigterm)
+    // Not only as the daemon ends.
+    try await eventually { log.all.contains("server finishes") && log.all.contains("save") }
+    #expect(mock.ending == nil)
+    await mock.advance(by: .seconds(1))
     try await mock.waitUntilSettled()
     for task in tasks { await task.value }
-    try await eventually { log.all.contains("server finishes") }
-    #expect(log.all.contains("save") && !log.all.contains("server has answered"))
+    #expect(!log.all.contains("server has answered"))
   }
 
   @Test func whatTakesLongerIsCutAndNamed() async throws {

@@ -39,11 +39,7 @@ extension LifecycleMachine {
   /// Holds a terminating event back for the drain, or ends the drain because of it. Returns true when the event is
   /// handled.
   mutating func drains(_ event: LifecycleEvent) -> Bool {
-    guard case .terminate = event.request else { return false }
-    if stop.isLost {
-      endDrain()
-      return false
-    }
+    guard case .terminate = event.request, !stop.isLost else { return false }
     guard !stop.isDraining else {
       if event.cause.asksForEnd, event.cause.signal == nil {
         stop.status = stop.status ?? event.cause.status
