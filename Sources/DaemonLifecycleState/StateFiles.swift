@@ -134,7 +134,8 @@ struct StateFiles {
   }
 
   /// - Parameter isSecond: A disk, or the network before it, may fail for a moment, and what can be read then must not
-  ///   be overwritten: only what can't be read twice is broken.
+  ///   be overwritten: only what can't be read twice is broken. What can't be opened is an
+  ///   error: that happens to whole disks.
   private func read(
     _ slot: Int, isSecond: Bool = false
   ) throws(StateError) -> StateRecord.Reading? {
