@@ -109,6 +109,8 @@ final class Socket: Sendable {
   /// The next client; `nil` when none waits.
   func nextClient() throws(SystemError) -> Socket? {
     while true {
+      var waiting = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
+      if poll(&waiting, 1, 0) == 0 { return nil }
       guard hasRoom else { throw SystemError("accept a client", code: EMFILE) }
       let client = accept(number, nil, nil)
       if client >= 0 {

@@ -75,6 +75,23 @@ import Testing
     #expect(mock.ending?.report.cause.signal == .sigterm)
   }
 
+  /// Its connection was closed by who pauses before it: that does not hide why the daemon ends.
+  @Test func theCauseHasTheStatus() async throws {
+    mock.addForeground(name: "part") { [clock = mock.clock] in
+      try await clock.sleep(for: .seconds(1))
+      throw Failure()
+    }
+    mock.on(DidEnterBackground.self) { [clock = mock.clock] _ in
+      try await clock.sleep(for: .seconds(3))
+    }
+    try await mock.waitUntilSleeping()
+    mock.terminate(because: "no licence", status: 77)
+    try await mock.waitUntilSleeping(2)
+    await mock.advance(by: .seconds(3))
+    try await mock.waitUntilSettled()
+    #expect(mock.ending?.status == 77 && mock.ending?.error is Failure)
+  }
+
   /// Of two errors the first ends the daemon; another, in a daemon that ends already, changes nothing.
   @Test func theFirstErrorCounts() async throws {
     for name in ["a", "b"] { mock.addForeground(name: name) { throw BadDisk() } }

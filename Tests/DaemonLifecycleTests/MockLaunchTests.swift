@@ -70,6 +70,29 @@ import Testing
     #expect(log.all == ["pause", "note"])
   }
 
+  /// Whatever it was that began the launch.
+  @Test(arguments: [true, false]) func aPauseWaitsForItsEnd(isFirst: Bool) async throws {
+    mock.on(DidFinishLaunching.self) { [clock = mock.clock] _ in
+      try await clock.sleep(for: .seconds(1))
+    }
+    mock.on(WillEnterForeground.self) { [log] _ in log.add("foreground") }
+    mock.on(DidEnterBackground.self) { [log] _ in log.add("pause") }
+    if isFirst { mock.inject(.sigusr1) }
+    try await mock.waitUntilSleeping()
+    if !isFirst { mock.inject(.sigusr1) }
+    await mock.advance(by: .seconds(1))
+    try await mock.waitUntilSettled()
+    #expect(log.all == ["foreground", "pause"])
+  }
+
+  /// As in a daemon.
+  @Test func aHookMayEndIt() async throws {
+    mock.on(DidFinishLaunching.self) { [mock] _ in mock.terminate(status: 3) }
+    mock.on(WillEnterForeground.self) { [log] _ in log.add("foreground") }
+    try await mock.waitUntilSettled()
+    #expect(mock.ending?.status == 3 && log.all.isEmpty)
+  }
+
   @Test func aClosedTerminalIsAStop() async throws {
     try await mock.send(.sighup, fromPID: 0, uid: 0)
     #expect(mock.ending?.status == 0)

@@ -604,6 +604,12 @@ import Testing
     #expect(daemon.isReady != drains)
     daemon.give(.lost(LifecycleCause(.api)))
     #expect(daemon.stop.start != nil && !daemon.stop.isDraining)
+    // The signal that began the drain counts.
+    daemon.signal(at: 2)
+    #expect(daemon.stop.budget?.isHurried == drains)
+    daemon.give(.workFailed(Failure(CancellationError()), of: .given("work")), at: at(2))
+    while daemon.stop.exit == nil { daemon.give(.clock, at: daemon.machine.deadline) }
+    #expect(daemon.stop.exit?.status != 1)
   }
 
   // MARK: Answers

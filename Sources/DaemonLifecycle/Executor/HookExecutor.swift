@@ -212,15 +212,18 @@ final class HookExecutor: TaskExecutor {
   /// whether a thread was available.
   @discardableResult func listenIfMissing() -> Bool {
     if !endsWhenIdle, isListening { return true }
-    let leader = state.withLock { state in
-      state.leader == nil && !state.isClosed ? addLeader(&state) : nil
+    let (leader, isThere) = state.withLock { state -> (Worker?, Bool) in
+      // An item may have started it, or be about to, and have no thread.
+      if let leader = state.leader { return (nil, leader.thread != 0) }
+      return (state.isClosed ? nil : addLeader(&state), false)
     }
     if let leader {
       // Without descriptors it listens all the same, and tries again.
       if !endsWhenIdle { try? poll.open() }
       guard start(leader) else { return false }
+    } else if !isThere {
+      return true
     }
-    // An item may have started it.
     wasListening.store(true, ordering: .releasing)
     return true
   }

@@ -221,7 +221,8 @@ extension LifecycleMachine {
       stop.isLost ? 1 : 0, stop.failedLaunch?.severity ?? 0, stop.overtakenPause?.severity ?? 0,
       report.severity)
     let status =
-      status ?? failure?.exitStatus ?? registry.termination?.status ?? stop.status
+      status ?? registry.termination?.status ?? (stop.isLost ? nil : failure?.exitStatus)
+      ?? stop.status
       ?? ([0, 70, 124] as [Int32])[severity]
     let exit = LifecycleExit(
       status: status, report: report, failedLaunch: stop.failedLaunch,

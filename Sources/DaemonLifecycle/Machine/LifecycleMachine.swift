@@ -161,7 +161,12 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case .fact(let fact): effects.publish(fact)
     case .lost(let cause):
       stop.isLost = true
+      let held = stop.endDrain()
       receive(LifecycleEvent(.terminate, cause: cause))
+      guard let held else { break }
+      stop.status = stop.status ?? held.cause.status
+      // The next signal is the second one.
+      if held.cause.signal != nil { _ = registry.receive(held) }
     case .close: close()
     }
   }

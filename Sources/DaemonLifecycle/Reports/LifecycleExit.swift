@@ -10,7 +10,7 @@
 /// | 124 (as timeout(1)) | one of these hooks, or the body, did not end in time or could not be called; or the stop has cut off what a pause still waited for |
 /// | 128 + n | a third signal *n* cut the termination short |
 ///
-/// The first that applies counts, in the order 128 + n, 1, the one given, 124, 70.
+/// The first that applies counts, in the order 128 + n, the one given, 1, 124, 70.
 public struct LifecycleExit: Sendable, CustomStringConvertible {
   /// The status for exit(3).
   public let status: Int32

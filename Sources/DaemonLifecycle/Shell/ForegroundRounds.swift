@@ -30,7 +30,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     var phase = Phase.none
     /// Whether no more rounds begin; the caller returns when the running one has ended.
     var isClosing = false
-    /// Whether no more rounds begin, in a stop that hurries; the caller returns with the others.
+    /// Whether no more rounds begin, in a stop that hurries or does not wait for them; the caller returns with the others.
     var isHurried = false
     var callerIsCancelled = false
     /// Whether the hook at the end of the running round has reached its deadline: nobody waits for the body for longer.
@@ -203,12 +203,18 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     cancelBody()
   }
 
-  /// Cancels a body that is not ready yet, since the daemon ends.
-  func revoke() { if state.withLock({ $0.run?.isReady }) == false { cancelBody() } }
+  /// Cancels a body that is not ready yet, and lets no other begin, since the daemon ends.
+  func revoke() {
+    guard waitsUntilReady else { return }
+    state.withLock { $0.isHurried = true }
+    cancelBody(unless: \.isReady)
+  }
 
-  private func cancelBody() {
-    guard let (round, task) = state.withLock({ $0.update { ($0.round, $0.task.cancel()) } })
-    else { return }
+  private func cancelBody(unless isSpared: (Run) -> Bool = { _ in false }) {
+    let cancelled = state.withLock { state in
+      state.update { isSpared($0) ? nil : ($0.round, $0.task.cancel()) }
+    }
+    guard let (round, task) = cancelled ?? nil else { return }
     switch task {
     case .running(let task): endBody(of: round, cancelling: task)
     case .beginning: endBody(of: round)

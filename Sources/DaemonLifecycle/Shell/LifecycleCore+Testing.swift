@@ -65,11 +65,16 @@ extension LifecycleCore {
   /// - Returns: Whether the event waits.
   @discardableResult package func endSetUp(with event: LifecycleEvent? = nil) -> Bool {
     if state.withLock({ $0.mockState != nil }) { prepareReadiness() }
+    let isInside = CallReference.current?.core === self
     return change { state, now in
-      let isFirst = state.mockState.take() != nil
-      if isFirst { state.handle(.launch { _ in }, at: now) }
+      if state.mockState.take() != nil {
+        state.isMockLaunching = true
+        state.handle(.launch { _ in }, at: now)
+      }
+      // A hook's own is the daemon's.
+      if isInside { return false }
       if case .checkHealth? = event?.request { return false }
-      let waits = (isFirst || !state.earlyInputs.isEmpty) && !state.machine.isIdle
+      let waits = state.isMockLaunching && !state.machine.isIdle
       if waits, let event { state.earlyInputs.append(.event(event)) }
       return waits
     }
@@ -85,6 +90,7 @@ extension LifecycleCore {
   }
 
   func receiveEarly(_ state: inout State) {
+    state.isMockLaunching = false
     let early = state.earlyInputs
     state.earlyInputs = []
     for input in early { state.handle(input, at: now) }

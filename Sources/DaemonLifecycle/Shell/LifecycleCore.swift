@@ -55,7 +55,9 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var readiness: [any ReadinessOutput]
     /// The state that a mock has until its test asks for something: then it is launched.
     var mockState: LifecycleState?
-    /// What was asked for during that launch.
+    /// Whether that launch is under way.
+    var isMockLaunching = false
+    /// What was asked for meanwhile.
     var earlyInputs: [LifecycleMachine.Input] = []
     /// Tests that wait.
     var testWaiters: [TestWaiter] = []
@@ -260,7 +262,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   private func bind(
     _ state: inout State, _ work: inout Work, at now: MonotonicTime, for driver: HookDriver?
   ) -> Bool {
-    if !state.earlyInputs.isEmpty, state.machine.isIdle { receiveEarly(&state) }
+    if state.isMockLaunching, state.machine.isIdle { receiveEarly(&state) }
     bindStarts(&state, &work, at: now, for: driver)
     if state.effects.hasRare { bindRare(&state, &work) }
     work.readiness = nextReadiness(&state)

@@ -50,6 +50,10 @@ extension FuzzTarget {
       require(
         shown.unicodeScalars.allSatisfy { $0.value >= 32 && $0.value != 127 },
         "control characters of \(status)")
+      let excerpt = VisibleText.excerpt(status)
+      require(
+        status.unicodeScalars.count > 200 ? excerpt.hasSuffix("…") : excerpt == shown,
+        "the excerpt \"\(excerpt)\" of \"\(shown)\"")
     }
   }
 
