@@ -30,7 +30,7 @@ import Testing
     return LifecycleReport(cause: cause, entries: failures ?? [])
   }
 
-  private func snapshot(_ state: LifecycleState, _ reasons: BackgroundReason...)
+  private func snapshot(_ state: LifecycleState, _ reasons: String...)
     -> LifecycleSnapshot
   {
     LifecycleSnapshot(state: state, reasons: reasons)
@@ -52,11 +52,6 @@ import Testing
         == [.ready, .status("foreground since 12:00 (launch)")])
     // The same is not sent twice.
     #expect(tell(.ended(.saveState, report(), .zero, snapshot(.foreground))) == [])
-  }
-
-  @Test mutating func aMockAtWorkSaysSinceWhen() {
-    #expect(
-      tell(.launched(snapshot(.foreground))) == [.ready, .status("foreground since 12:00")])
   }
 
   @Test mutating func noStatusComesAfterTheLast() {
@@ -106,14 +101,14 @@ import Testing
     #expect(text.contains("reload rejected 12:00"))
     #expect(text.contains("no such feed"))
     // It stays until the next one.
-    let paused = tell(.ended(.background, report(), .zero, snapshot(.background, .operator)))
+    let paused = tell(.ended(.background, report(), .zero, snapshot(.background, "operator")))
     #expect("\(paused)".contains("no such feed"))
     // A stop has nothing to do with it.
     var stopped = self
     let stopping = stopped.tell(.terminating(Self.signal))
     #expect(stopping == [.stopping, .status("stopping: \(Self.signal)")])
     _ = tell(.began(.reload, Self.signal, at: time))
-    let well = tell(.ended(.reload, report(), .zero, snapshot(.background, .operator)))
+    let well = tell(.ended(.reload, report(), .zero, snapshot(.background, "operator")))
     #expect(!"\(well)".contains("no such feed"))
   }
 
@@ -148,7 +143,7 @@ import Testing
     launch()
     let cause = LifecycleCause(.signal(.sigusr1, pid: 7, uid: 3))
     #expect(
-      tell(.ended(.background, report(cause), .zero, snapshot(.background, .operator)))
+      tell(.ended(.background, report(cause), .zero, snapshot(.background, "operator")))
         == [.status("background, operator, since 12:00 (SIGUSR1 from pid 7 uid 3)")])
   }
 

@@ -31,7 +31,7 @@ final class FactLog: LifecycleSink {
       case .extended(let duration): "extended \(duration.forReading)"
       case .healthy: "healthy"
       case .unhealthy(let reason): "unhealthy: \(reason)"
-      case .positionChanged(_, let snapshot): "reasons \(snapshot.reasons.map(\.name))"
+      case .positionChanged(_, let snapshot): "reasons \(snapshot.reasons)"
       case .readyToSleep: "ready to sleep"
       case .closed: "closed"
       case .warning(let text): "warning \(text)"

@@ -41,7 +41,7 @@ final class LifecycleLog: LifecycleSink {
     case .positionChanged(let cause, let snapshot):
       if snapshot.state == .foreground { break }
       note(
-        "Stays in the background: \(snapshot.reasons.map(\.name).joined(separator: ", ")) (\(cause))",
+        "Stays in the background: \(snapshot.reasons.joined(separator: ", ")) (\(cause))",
         .info, LifecycleTransition.background.row.messageID,
         fields(.background, cause) + fields(snapshot))
     case .problems(let entries): write(entries, of: .post)
@@ -126,16 +126,17 @@ final class LifecycleLog: LifecycleSink {
     }
     let failed = report.failures.count
     let problems = failed == 0 ? "" : ", \(failed) of \(report.entries.count) hooks failed"
-    let isFailedLaunch = transition == .launch && failed > 0
+    var sentence: String {
+      switch transition {
+      case .launch where failed > 0: "The launch has failed, after \(elapsed.forReading)\(problems)"
+      case .launch: "Started, pid \(getpid()), in \(elapsed.forReading)"
+      default: "\(row.done) in \(elapsed.forReading) (\(report.cause))\(problems)"
+      }
+    }
     note(
-      isFailedLaunch
-        ? "The launch has failed, after \(elapsed.forReading)\(problems)"
-        : transition == .launch
-          ? "Started, pid \(getpid()), in \(elapsed.forReading)"
-          : "\(row.done) in \(elapsed.forReading) (\(report.cause))\(problems)",
-      failed == 0 ? transition.priority : .warning,
+      sentence, failed == 0 ? transition.priority : .warning,
       // The launch's own says that the daemon is ready.
-      isFailedLaunch ? LifecycleMessageID.problem : row.messageID,
+      transition == .launch && failed > 0 ? LifecycleMessageID.problem : row.messageID,
       fields(transition, report.cause) + fields(snapshot) + fields(elapsed, problems: failed))
   }
 
@@ -172,7 +173,7 @@ final class LifecycleLog: LifecycleSink {
   // MARK: Fields
 
   private func fields(_ snapshot: LifecycleSnapshot) -> [JournalField] {
-    let reasons = snapshot.reasons.map(\.name).joined(separator: " ")
+    let reasons = snapshot.reasons.joined(separator: " ")
     return [
       ("LIFECYCLE_STATE", "\(snapshot.state)"), ("LIFECYCLE_REASONS", VisibleText.line(reasons)),
     ]

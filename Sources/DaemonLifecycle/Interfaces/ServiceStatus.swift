@@ -18,8 +18,8 @@ struct ServiceStatus {
   private var snapshot = LifecycleSnapshot(state: .launching, reasons: [])
   /// The time and cause of the current state: `2026-11-21 11:12:03 (SIGUSR1 from pid 1 uid 0)`.
   private var since = ""
-  /// The notes for the operator besides the state.
-  private var statusNotes: [StatusNote: String] = [:]
+  /// The notes for the operator besides the state, in order.
+  private var notes: [(kind: StatusNote, text: String)] = []
   /// The last status that was sent, so that none is sent twice.
   private var lastStatus = ""
 
@@ -73,11 +73,11 @@ struct ServiceStatus {
   ) -> [NotifyField] {
     note(reached, report.cause, clock)
     if transition == .reload, !report.isOvertaken {
-      statusNotes[.reload] = Self.verdict(on: report, at: clock)
+      setNote(.reload, Self.verdict(on: report, at: clock))
     } else if ![.post, .pressure, .catchUp].contains(transition) || report.isRetry
       || !report.problems.isEmpty
     {
-      statusNotes[.problem] = report.problems.isEmpty ? nil : Self.text(of: report.problems)
+      setNote(.problem, report.problems.isEmpty ? nil : Self.text(of: report.problems))
     }
     // Its status goes with READY, or with STOPPING.
     if transition == .launch { return [] }
@@ -107,8 +107,6 @@ struct ServiceStatus {
 
   private mutating func launched(_ reached: LifecycleSnapshot, _ clock: String) -> [NotifyField] {
     guard stopping == nil else { return [] }
-    // A mock in the foreground has not been launched before.
-    if since.isEmpty { since = clock }
     isReady = true
     snapshot = reached
     return [.ready] + status()
@@ -117,7 +115,7 @@ struct ServiceStatus {
   /// Answers an unmapped reload in one message: it ends as soon as it has begun.
   private mutating func unmappedReload(_ clock: String, _ time: MonotonicTime) -> [NotifyField] {
     guard isReady, stopping == nil, !isReloading else { return [] }
-    statusNotes[.reload] = "nothing reloaded \(clock): the signal map has no reload"
+    setNote(.reload, "nothing reloaded \(clock): the signal map has no reload")
     return [.reloading(at: time.microseconds), .ready] + status()
   }
 
@@ -143,12 +141,17 @@ struct ServiceStatus {
   }
 
   private mutating func healthy() -> [NotifyField] {
-    if statusNotes[.health] == nil { return [.watchdog] }
-    return [.watchdog] + statusNote(.health, nil)
+    [.watchdog] + (notes.contains { $0.kind == .health } ? statusNote(.health, nil) : [])
+  }
+
+  private mutating func setNote(_ kind: StatusNote, _ text: String?) {
+    notes.removeAll { $0.kind == kind }
+    guard let text else { return }
+    notes.insert((kind, text), at: notes.firstIndex { kind < $0.kind } ?? notes.endIndex)
   }
 
   private mutating func statusNote(_ kind: StatusNote, _ text: String?) -> [NotifyField] {
-    statusNotes[kind] = text
+    setNote(kind, text)
     // The end of a launch or a reload has it.
     return isReady && !isReloading || stopping != nil ? status() : []
   }
@@ -168,9 +171,8 @@ struct ServiceStatus {
     let draining = stopDelay.map { "draining for \($0.forReading), then " } ?? ""
     let state = stopping.map { "\(draining)stopping: \($0)" } ?? phrase
     // A stop has nothing to do with the last reload.
-    let notes = statusNotes.filter { stopping == nil || $0.key != .reload }
-      .sorted { $0.key < $1.key }.map { "; \($0.value)" }
-    return status(state + notes.joined())
+    let notes = notes.filter { stopping == nil || $0.kind != .reload }
+    return status(state + notes.map { "; \($0.text)" }.joined())
   }
 
   private mutating func status(_ text: String) -> [NotifyField] {
@@ -183,7 +185,7 @@ struct ServiceStatus {
     switch snapshot.state {
     case .launching: return "launching"
     case .background:
-      let reasons = snapshot.reasons.map(\.name).joined(separator: ", ")
+      let reasons = snapshot.reasons.joined(separator: ", ")
       return "background\(reasons.isEmpty ? "" : ", \(reasons),") since \(since)"
     case .foreground:
       let missing = snapshot.unentered.joined(separator: ", ")

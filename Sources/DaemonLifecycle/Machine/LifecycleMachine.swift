@@ -258,7 +258,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   var snapshot: LifecycleSnapshot {
     LifecycleSnapshot(
-      state: registry.state, reasons: registry.backgroundReasons.sorted { $0.name < $1.name },
+      state: registry.state, reasons: registry.backgroundReasons.map(\.name).sorted(),
       unentered: registry.state == .foreground && !unentered.isEmpty
         ? unentered.all.compactMap { registry.members[$0]?.name.description } : [])
   }

@@ -2,8 +2,8 @@
 /// The daemon's state and its reasons for being in the background.
 struct LifecycleSnapshot: Sendable, Equatable {
   let state: LifecycleState
-  /// The reasons, sorted by name.
-  let reasons: [BackgroundReason]
+  /// The names of the reasons, sorted.
+  let reasons: [String]
   /// The observers that are not in this foreground, and the rounds that wait for them.
   var unentered: [String] = []
 }

@@ -20,8 +20,8 @@ public final class ForegroundRound: Sendable {
   private struct State {
     var isEnding = false
     /// The handlers, each called once, when the round begins to end; empty from then on.
-    var handlers: [UInt64: @Sendable () -> Void] = [:]
-    var lastHandler: UInt64 = 0
+    var handlers: [Int: @Sendable () -> Void] = [:]
+    var lastHandler = 0
   }
   private let state = Mutex(State())
   /// `nil` for a round that a test has made, in real time.
@@ -56,7 +56,7 @@ public final class ForegroundRound: Sendable {
     state.withLock { state in
       state.isEnding = true
       defer { state.handlers = [:] }
-      return state.handlers.sorted { $0.key < $1.key }.map(\.value)
+      return state.handlers.keys.sorted().compactMap { state.handlers[$0] }
     }
   }
 
@@ -172,8 +172,8 @@ public final class ForegroundRound: Sendable {
   }
 
   /// Adds a handler. Returns `nil` when the round is ending, after it has called the handler.
-  private func add(_ handler: @escaping @Sendable () -> Void) -> UInt64? {
-    let id: UInt64? = state.withLock { state in
+  private func add(_ handler: @escaping @Sendable () -> Void) -> Int? {
+    let id: Int? = state.withLock { state in
       if state.isEnding { return nil }
       state.lastHandler += 1
       state.handlers[state.lastHandler] = handler

@@ -163,10 +163,9 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     guard let span, let budget = span.budget, !span.isHurried else { return nil }
     let taken = span.began.duration(to: span.ended)
     guard taken > budget - budget / 5 else { return nil }
-    var times: [String: Duration] = [:]
-    for entry in entries { times[entry.observer, default: .zero] += entry.duration }
-    let slowest = times.max { ($0.value, $1.key) < ($1.value, $0.key) }
-    let name = slowest.map { ", of these \(VisibleText.line($0.key)) \($0.value.forReading)" } ?? ""
+    let slowest = LifecycleTimeline(self).rows.max { $0.duration < $1.duration }
+    let name =
+      slowest.map { ", of these \(VisibleText.line($0.observer)) \($0.duration.forReading)" } ?? ""
     return "The stop took \(taken.forReading) of \(budget.forReading)\(name)."
   }
 

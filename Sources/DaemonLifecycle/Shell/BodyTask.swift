@@ -10,6 +10,7 @@ enum BodyTask {
 
   var isWaiting: Bool { if case .waiting = self { true } else { false } }
   var isCancelled: Bool { if case .cancelled = self { true } else { false } }
+  var running: Task<Void, Never>? { if case .running(let task) = self { task } else { nil } }
 
   /// Returns whether the task is to be made, by the caller alone.
   mutating func begin() -> Bool {

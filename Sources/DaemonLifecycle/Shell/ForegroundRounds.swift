@@ -214,16 +214,10 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     let cancelled = state.withLock { state in
       state.update { isSpared($0) ? nil : ($0.round, $0.task.cancel()) }
     }
-    guard let (round, task) = cancelled ?? nil else { return }
-    switch task {
-    case .running(let task): endBody(of: round, cancelling: task)
-    case .beginning: endBody(of: round)
-    case .waiting:
-      endBody(of: round)
-      // Swift's pool had no thread for it, and now it never begins.
-      ended(nil)
-    case .cancelled: break
-    }
+    guard let (round, task) = cancelled ?? nil, !task.isCancelled else { return }
+    endBody(of: round, cancelling: task.running)
+    // Swift's pool had no thread for it, and now it never begins.
+    if task.isWaiting { ended(nil) }
   }
 
   private func endBody(of round: ForegroundRound, cancelling task: Task<Void, Never>? = nil) {

@@ -80,8 +80,8 @@ extension LifecycleCore {
     }
   }
 
-  /// Whether a post waits behind what was asked for during the launch.
-  func waitsForLaunch(_ post: AwaitedPost) -> Bool {
+  /// Puts a post behind what was asked for during the launch; returns false when nothing was.
+  func queueBehindLaunch(_ post: AwaitedPost) -> Bool {
     state.withLock { state in
       if state.earlyInputs.isEmpty { return false }
       state.earlyInputs.append(.post(post, inside: nil))

@@ -30,7 +30,7 @@ final class BusInbox {
   func setProblem(_ problem: String?, of unit: String) {
     if problems[unit] == problem { return }
     problems[unit] = problem
-    let all = problems.sorted { $0.key < $1.key }.map(\.value)
+    let all = problems.keys.sorted().compactMap { problems[$0] }
     let note = all.isEmpty ? nil : "not watched: " + all.joined(separator: ", ")
     inputs.append(.fact(.statusNote(.watched, note)))
   }
@@ -43,10 +43,10 @@ final class BusInbox {
   /// What lacks the same bus makes one line.
   private var lines: [String] {
     let subjects = Dictionary(grouping: warnings, by: \.reason)
-    return subjects.sorted { $0.key < $1.key }.map { reason, warnings in
+    return subjects.keys.sorted().map { reason in
+      let subjects = (subjects[reason] ?? []).map(\.subject).sorted().joined(separator: ", ")
       // A service's own text may be no sentence.
-      "\(reason)\(reason.hasSuffix(".") ? "" : ".") The daemon goes on without: "
-        + "\(warnings.map(\.subject).sorted().joined(separator: ", "))."
+      return "\(reason)\(reason.hasSuffix(".") ? "" : ".") The daemon goes on without: \(subjects)."
     }
   }
 }
