@@ -143,6 +143,41 @@ import Testing
     token.cancel()
   }
 
+  /// A pause waits for the body, whose post must not wait for the pause: one that it posts then, and one that waits.
+  @Test(arguments: [false, true]) func aBodyThatPostsWhileItFinishesIsNotCutOff(waits: Bool)
+    async throws
+  {
+    struct Done: CustomNotification {}
+    let token = mock.observe(Done.self) { [log] _ in log.add("done") }
+    let pressure = mock.observe(DidReceivePressure.self) { [mock] _ in
+      try await mock.clock.sleep(for: .seconds(2))
+    }
+    mock.addForeground(name: "server", draining: .seconds(20)) { [log, mock] round in
+      if waits {
+        try await mock.clock.sleep(for: .seconds(1))
+      } else {
+        try await round.waitUntilEnding()
+      }
+      log.add("posts")
+      await mock.post(Done())
+      log.add("ends")
+    }
+    if waits {
+      mock.inject(.pressure)
+      mock.inject(.pause)
+      try await mock.waitUntilSleeping(2)
+      await mock.advance(by: .seconds(1))
+      try await eventually { log.all == ["posts"] }
+      await mock.advance(by: .seconds(1))
+      try await mock.waitUntilSettled().check()
+    } else {
+      try await mock.send(.pause).check()
+    }
+    #expect(log.all == ["posts", "done", "ends"])
+    token.cancel()
+    pressure.cancel()
+  }
+
   @Test func aResumeDuringADrainIsInTheStatus() async throws {
     let manager = try FakeServiceManager()
     let mock = MockLifecycleSubject(serviceManager: manager)

@@ -47,6 +47,20 @@ import Testing
     #expect(manager.violations == [], "a reload asked for while launching comes after READY")
   }
 
+  /// It throws the error of its cancellation, which says nothing.
+  @Test func aReloadThatTimesOutSaysSo() async throws {
+    let settings = mock.observe(ShouldReload.self, name: "Settings") { [mock] _ in
+      try await mock.clock.sleep(for: .seconds(100))
+    }
+    mock.inject(.reload)
+    try await mock.waitUntilSleeping()
+    await mock.advance(by: .seconds(10))
+    _ = try await manager.next {
+      $0["STATUS"]?.contains("Settings, ShouldReload: timed out after 10 s") == true
+    }
+    settings.cancel()
+  }
+
   @Test func aSlowStopTellsHowFarItIs() async throws {
     let mock = mock
     let slow = Scripted(background: { _ in try await mock.clock.sleep(for: .milliseconds(2500)) })

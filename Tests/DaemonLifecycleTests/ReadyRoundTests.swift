@@ -55,6 +55,20 @@ import Testing
     #expect(log.all == ["begins", "client", "ends"])
   }
 
+  /// The launch waits for it, and it for its post.
+  @Test func itMayPostBefore() async throws {
+    struct Listening: CustomNotification {}
+    let mock = MockLifecycleSubject(state: .launching)
+    let token = mock.observe(Listening.self) { [log] _ in log.add("listening") }
+    mock.addForeground(name: "server", waitsUntilReady: true) { round in
+      await mock.post(Listening())
+      round.reportReady()
+    }
+    try await mock.launch().check()
+    #expect(log.all == ["listening"])
+    token.cancel()
+  }
+
   @Test func anErrorBeforeIsAFailedLaunch() async throws {
     let mock = MockLifecycleSubject(state: .launching)
     serve(mock).isTaken.withLock { $0 = true }

@@ -72,6 +72,14 @@ import Testing
     #expect(manager.service.status.hasPrefix("foreground since"))
   }
 
+  /// Nobody runs it any more.
+  @Test func whoseCallerIsCancelledHasNotFailed() async throws {
+    let (manager, _, task) = try await restarted()
+    task.cancel()
+    await task.value
+    try await eventually { !manager.service.status.contains("part") }
+  }
+
   private static let policy = RestartPolicy.backoff(
     initial: .seconds(1), maximum: .seconds(8), maximumFailures: 3, within: .seconds(60))
 

@@ -302,7 +302,8 @@ import Testing
   }
 
   /// Until then its observer receives nothing more, so whoever reads the log wants to know.
-  @Test func theEndOfAnAbandonedHookIsPublished() throws {
+  @Test(arguments: [nil, SimulatedFailure(), CancellationError()] as [(any Error)?])
+  func theEndOfAnAbandonedHookIsPublished(_ error: (any Error)?) throws {
     let save = try #require(daemon.request(.saveState).starts.first)
     var abandoned: [Int] = []
     for second in [10, 11] as [Int64] {
@@ -311,8 +312,14 @@ import Testing
     }
     abandoned.append(daemon.machine.calls.abandonedCount)
     #expect(
-      daemon.give(.ended(save, .completed), at: at(15)).warnings
-        == ["Int, ShouldSaveState: ended after 15 s; it had been abandoned"])
+      daemon.give(
+        .ended(save, error.map { .failed(DaemonLifecycle.Failure($0)) } ?? .completed), at: at(15)
+      ).warnings
+        == [
+          error is SimulatedFailure
+            ? "Int, ShouldSaveState: failed after 15 s: \(SimulatedFailure()); it had been abandoned"
+            : "Int, ShouldSaveState: ended after 15 s; it had been abandoned"
+        ])
     #expect(abandoned == [0, 0, 1] && daemon.machine.calls.abandonedCount == 0)
   }
 

@@ -174,10 +174,10 @@ extension LifecycleObservable {
 
   /// Delivers a custom notification, and returns when every hook for it has ended.
   ///
-  /// The delivery waits for its turn. Posted in a hook, it is delivered at once, and its hooks have no later deadline
-  /// than that hook. So is that of a task that is cancelled while it waits, beside what is under way or held: a body that
-  /// posts does not keep its own pause waiting. Once the termination has begun, its hooks are not called; they are reported as
-  /// `skipped(.overtaken)`.
+  /// The delivery waits for its turn, but not where that would wait for the poster. It is delivered at once, beside what is
+  /// under way or held, if it is posted in a hook, whose deadline its hooks have then; in work in the foreground that a
+  /// pause, or the foreground, waits for; and once its task is cancelled. After the termination has begun, its hooks are not
+  /// called; they are reported as `skipped(.overtaken)`.
   ///
   /// - Returns: What each hook did.
   @discardableResult

@@ -96,7 +96,7 @@ final class LifecycleLog: LifecycleSink {
     _ elapsed: Duration, _ snapshot: LifecycleSnapshot
   ) {
     let failures = report.refusals
-    write(report.problems.filter { !failures.contains($0) }, of: transition)
+    write(report.problems.filter { !$0.isRefusal }, of: transition)
     let reasons = failures.map(\.reason).joined(separator: "; ")
     write(
       JournalEntry(

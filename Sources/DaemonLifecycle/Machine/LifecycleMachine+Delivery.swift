@@ -8,8 +8,10 @@ extension LifecycleMachine {
     while !isClosed {
       // A transition may end without a last step: the rest of it was cancelled or replaced.
       guard let plan = registry.next() else {
-        if !registry.isInTransition { finishTransition() }
-        return
+        guard transition != nil, !registry.isInTransition else { return }
+        // It may release observers that have something to receive.
+        finishTransition()
+        continue
       }
       if plan.transition != transition?.number {
         finishTransition()
@@ -252,8 +254,14 @@ extension LifecycleMachine {
       registry.members.update(observer) { $0.isBusy = false }
     }
     let time = call.began.duration(to: now).forReading
-    effects.publish(
-      .warning("\(call.name), \(call.step.name): ended after \(time); it had been abandoned"))
+    let how =
+      switch end {
+      // Of what was cancelled at its deadline its cancellation is no news.
+      case .failed(let failure) where !(failure.error is CancellationError):
+        "failed after \(time): \(failure.text)"
+      default: "ended after \(time)"
+      }
+    effects.publish(.warning("\(call.name), \(call.step.name): \(how); it had been abandoned"))
     settleForeground()
   }
 

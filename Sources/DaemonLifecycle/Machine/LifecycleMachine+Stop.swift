@@ -155,8 +155,8 @@ extension LifecycleMachine {
     if stop.budget != nil { limitRunning() }
   }
 
-  /// Handles the second signal: hooks that save keep their reserve; all others are cancelled, and no more of them
-  /// begin.
+  /// Handles the second signal: hooks that save keep their reserve, all others are cancelled. Of these only WillTerminate
+  /// begins later, in what the saves leave.
   mutating func expedite() {
     stop.expedite(at: now)
     effects.cancelsAllRounds = true

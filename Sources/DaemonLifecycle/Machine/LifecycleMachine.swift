@@ -267,7 +267,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   private mutating func add(_ member: MachineObserver) {
     registry.add(member)
-    guard member.timeout != nil else { return }
+    guard member.timeout != nil, member.receives(.kind(.didEnterBackground)) else { return }
     hasLimits = true
     warnOfLimits(of: member.id)
   }

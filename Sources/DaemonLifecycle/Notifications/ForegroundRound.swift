@@ -23,15 +23,28 @@ public final class ForegroundRound: Sendable {
     var handlers: [Int: @Sendable () -> Void] = [:]
     var lastHandler = 0
   }
+  /// The round whose body the current task is part of.
+  @TaskLocal static var current: ForegroundRound?
+
   private let state = Mutex(State())
   /// `nil` for a round that a test has made, in real time.
-  private let clock: LifecycleClock?
+  let clock: LifecycleClock?
+  /// Whether the body is ready: false until it says so, where the foreground waits for that.
+  private let wasReady: Atomic<Bool>
   private let ready: @Sendable (ForegroundRound) -> Void
 
-  init(clock: LifecycleClock?, _ ready: @escaping @Sendable (ForegroundRound) -> Void = { _ in }) {
+  init(
+    clock: LifecycleClock?, isReady: Bool = true,
+    _ ready: @escaping @Sendable (ForegroundRound) -> Void = { _ in }
+  ) {
     self.clock = clock
+    wasReady = Atomic(isReady)
     self.ready = ready
   }
+
+  var isReady: Bool { wasReady.load(ordering: .acquiring) }
+  /// Whether a delivery may wait for the body.
+  var isAwaited: Bool { isEnding || !isReady }
 
   /// Makes a round for a test of code that takes one.
   public convenience init() { self.init(clock: nil) }
@@ -46,7 +59,9 @@ public final class ForegroundRound: Sendable {
   ///   for try await client in listener.clients().untilEnding(of: round) { await serve(client, round) }
   /// }
   /// ```
-  public func reportReady() { ready(self) }
+  public func reportReady() {
+    if !wasReady.exchange(true, ordering: .acquiringAndReleasing) { ready(self) }
+  }
 
   /// Marks a round that a test has made as ending. Further calls have no effect, nor has one for a daemon's round.
   public func end() { if clock == nil { for handler in beginEnding() { handler() } } }
@@ -167,12 +182,14 @@ public final class ForegroundRound: Sendable {
     onEnding handler: @escaping @Sendable () -> Void
   ) async rethrows -> T {
     let id = add(handler)
-    defer { if let id { state.withLock { _ = $0.handlers.removeValue(forKey: id) } } }
+    defer { if let id { removeHandler(id) } }
     return try await operation()
   }
 
+  func removeHandler(_ id: Int) { state.withLock { _ = $0.handlers.removeValue(forKey: id) } }
+
   /// Adds a handler. Returns `nil` when the round is ending, after it has called the handler.
-  private func add(_ handler: @escaping @Sendable () -> Void) -> Int? {
+  func add(_ handler: @escaping @Sendable () -> Void) -> Int? {
     let id: Int? = state.withLock { state in
       if state.isEnding { return nil }
       state.lastHandler += 1

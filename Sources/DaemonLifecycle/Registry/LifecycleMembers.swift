@@ -7,8 +7,8 @@
 struct LifecycleMembers: Sendable {
   /// The notifications that a member has received; earlier members are never behind later ones of the same phase.
   struct ObserverProgress: Equatable, Sendable {
-    /// The state that it was notified of: `.launching` until the launch, `.foreground` until it is paused. Never above
-    /// the registry's own state, except during a step.
+    /// The state that it was notified of: `.launching` until the launch, `.foreground` until it is paused. Above the
+    /// registry's own state only during a step, and of one that was busy in a pause.
     var reachedState = LifecycleState.launching
     /// Whether it has a hook that was abandoned and has not ended: it receives what it missed afterwards.
     var isBusy = false

@@ -91,7 +91,13 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 
     /// The error of a failed hook and whose hook it was, else the whole sentence.
     var reason: String {
-      VisibleText.line(errorText.map { "\(observer): \($0)" } ?? sentence)
+      guard case .failed = outcome, let errorText else { return description }
+      return VisibleText.line("\(observer): \(errorText)")
+    }
+
+    /// Whether it has refused a new configuration.
+    var isRefusal: Bool {
+      severity > 0 && notification.flatMap { NotificationKind($0) } == .shouldReload
     }
 
     private var sentence: String {
@@ -140,9 +146,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   /// The entries of hooks that failed, did not end in time, or could not be called.
   var failures: [Entry] { entries.filter { $0.severity > 0 } }
   /// Those that have refused a new configuration; not the saves before it.
-  var refusals: [Entry] {
-    failures.filter { $0.notification.flatMap { NotificationKind($0) } == .shouldReload }
-  }
+  var refusals: [Entry] { entries.filter(\.isRefusal) }
 
   /// The report as plain text for operators: a title, then one line for each observer with a bar, the time of its hooks
   /// and what they did. It is rendered at each access.

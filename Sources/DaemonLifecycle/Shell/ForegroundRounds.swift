@@ -11,7 +11,6 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
   private struct Run {
     let round: ForegroundRound
     var task = BodyTask.waiting
-    var isReady: Bool
   }
 
   /// What a body threw after its requested end, such as a library's own error at cancellation.
@@ -54,10 +53,10 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     }
 
     /// Begins a round; returns false when one runs, or no more may begin.
-    mutating func begin(_ round: ForegroundRound, waitsUntilReady: Bool) -> Bool {
+    mutating func begin(_ round: ForegroundRound) -> Bool {
       guard case .none = phase, !isClosing, !isHurried else { return false }
       isOverdue = false
-      phase = .running(Run(round: round, isReady: !waitsUntilReady))
+      phase = .running(Run(round: round))
       return true
     }
   }
@@ -74,6 +73,8 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
   private let waitsUntilReady: Bool
   private let name: ObserverName
   private let body: Body
+  /// What runs the body again; `nil` where nothing does.
+  private let restarting: RestartingBody?
 
   init(
     _ core: LifecycleCore, _ name: ObserverName, drains: Bool = false,
@@ -83,12 +84,8 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     self.name = name
     self.drains = drains
     self.waitsUntilReady = waitsUntilReady
-    if let policy {
-      let restarting = RestartingBody(core, policy, name, body)
-      self.body = { try await restarting.run($0) }
-    } else {
-      self.body = body
-    }
+    self.body = body
+    restarting = policy.map { RestartingBody(core, $0, name, body) }
   }
 
   // MARK: Hooks
@@ -100,12 +97,14 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
   ])
 
   func willEnterForeground(_ notification: WillEnterForeground) async throws {
-    let round = ForegroundRound(clock: core?.clock) { [weak self] in self?.isReady($0) }
+    let round = ForegroundRound(clock: core?.clock, isReady: !waitsUntilReady) { [weak self] in
+      self?.isReady($0)
+    }
     let ready = Sleeper()
     let (begins, waits) = state.withLock { state in
-      let begins = state.begin(round, waitsUntilReady: waitsUntilReady)
+      let begins = state.begin(round)
       // The hook may be called again for a round that was not ready in its time.
-      let waits = state.run?.isReady == false
+      let waits = state.run?.round.isReady == false
       if waits { state.entering = ready }
       return (begins, waits)
     }
@@ -115,7 +114,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
 
   private func isReady(_ round: ForegroundRound) {
     let entering = state.withLock { state -> Sleeper? in
-      state.update(round) { $0.isReady = true }.flatMap { state.entering.take() }
+      state.run?.round === round ? state.entering.take() : nil
     }
     entering?.end()
   }
@@ -124,7 +123,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     // In one step, so that the hook waits for the round that it ends.
     let (run, end) = state.withLock { state in (state.run, Self.waiter(&state)) }
     // A draining body is notified. Any other is cancelled, also one that was not ready yet, and has nothing to finish.
-    if drains, let run, run.isReady, !run.task.isWaiting {
+    if drains, let run, run.round.isReady, !run.task.isWaiting {
       endBody(of: run.round)
     } else {
       cancelBody()
@@ -188,7 +187,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     // Detached: a hook's task-local values must not mark the body's work as part of the hook.
     let task = Task.detached(executorPreference: core?.executor.pool) {
       do {
-        try await self.body(round)
+        try await ForegroundRound.$current.withValue(round) { try await self.perform(round) }
         self.ended(nil)
       } catch {
         self.ended(error)
@@ -196,6 +195,13 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     }
     if state.withLock({ $0.update(round) { $0.task.run(as: task) } }) == true { task.cancel() }
   }
+
+  private func perform(_ round: ForegroundRound) async throws {
+    if let restarting { try await restarting.run(round) } else { try await body(round) }
+  }
+
+  /// Forgets the failures of a body whose caller has gone on.
+  func forget() { restarting?.forget() }
 
   /// Cancels the body, and lets no other begin, since the stop hurries.
   func hurry() {
@@ -207,7 +213,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
   func revoke() {
     guard waitsUntilReady else { return }
     state.withLock { $0.isHurried = true }
-    cancelBody(unless: \.isReady)
+    cancelBody(unless: \.round.isReady)
   }
 
   private func cancelBody(unless isSpared: (Run) -> Bool = { _ in false }) {
@@ -232,7 +238,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     let late = error is CancellationError ? nil : error.map { LateError(error: $0) }
     let (entering, waiting, isLost, isUnheard, wasEnding) = state.withLock { state in
       let wasEnding = state.run.map { $0.task.isCancelled || $0.round.isEnding } ?? false
-      let wasReady = state.run?.isReady ?? true
+      let wasReady = state.run?.round.isReady ?? true
       state.phase = .none
       // After the requested end the hook that waits for that reports it; only a caller that was cancelled is thrown it.
       // Before it is ready, the hook that waits for that.

@@ -83,6 +83,7 @@ extension LifecycleCore {
   func removeRounds(_ rounds: ForegroundRounds) {
     remove(owner: rounds)
     state.withLock { $0.rounds.removeAll { $0 === rounds } }
+    rounds.forget()
   }
 
   func remove(_ id: ObserverID) { handle(.remove([id])) }

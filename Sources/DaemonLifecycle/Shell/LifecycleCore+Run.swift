@@ -106,9 +106,13 @@ extension LifecycleCore {
       endSetUp()
     }
     let inside = CallReference.current.flatMap { $0.core === self ? $0.id : nil }
+    let round = ForegroundRound.current.flatMap { $0.clock?.keeper === self ? $0 : nil }
     // The main actor's queue needs a thread of Dispatch's, too.
     let post = AwaitedPost(
       notification, isOfPool: isOfSwiftPool() || #isolation === MainActor.shared)
+    // What waits for its poster must not keep it waiting: a pause that has cancelled it, or waits for its round.
+    let handler = round?.add { self.handle(.hasten(post)) }
+    defer { handler.map { round?.removeHandler($0) } }
     return await withTaskCancellationHandler {
       // A checked one, whose hand-over the thread sanitizer knows.
       await withCheckedContinuation { continuation in
@@ -116,8 +120,8 @@ extension LifecycleCore {
         if recorder == nil || inside != nil || !queueBehindLaunch(post) {
           handle(.post(post, inside: inside))
         }
-        // Cancelled before the core had it.
-        if Task.isCancelled { handle(.hasten(post)) }
+        // Cancelled, or waited for, before the core had it.
+        if Task.isCancelled || round?.isAwaited == true { handle(.hasten(post)) }
       }
     } onCancel: {
       handle(.hasten(post))

@@ -126,7 +126,8 @@ extension LifecycleCore: HookExecutor.Client {
     warn("\(HookExecutor.extraThreads) extra threads are blocked in hooks; other hooks must wait.")
   }
 
-  /// The daemon saves its state and ends with status 70. Until then signals and deadlines are handled all the same.
+  /// The daemon saves its state and ends, with status 70 as a rule. Until then signals and deadlines are handled all the
+  /// same.
   private func descriptorsWereLost(_ sentence: String) {
     if state.withLock({ $0.machine.stop.isLost }) { return }
     // Nothing is released, which would close numbers that may be other files' by now.
@@ -136,7 +137,8 @@ extension LifecycleCore: HookExecutor.Client {
       }
       sources.removeAll { !$0.source.outlivesLoss }
     }
-    warn("\(sentence) The daemon saves its state and ends with status 70.")
+    let isOver = state.withLock { $0.machine.stop.exit != nil }
+    warn(isOver ? sentence : "\(sentence) The daemon saves its state and ends.")
     handle(.lost(LifecycleCause(.other("a lost descriptor"))))
   }
 }

@@ -74,6 +74,9 @@ final class RestartingBody: Sendable {
     }
   }
 
+  /// Forgets the failures, since it is not run any more.
+  func forget() { if history.withLock({ $0.note.take() }) != nil { sendNote() } }
+
   /// Forgets the failures, unless there are new ones.
   private func recovered(upTo last: LifecycleClock.Instant?) {
     guard let last, history.withLock({ $0.forget(upTo: last) }) else { return }
