@@ -42,14 +42,6 @@ import Testing
     try mock.checkNothingPending()
   }
 
-  @Test func anErrorEndsTheDaemon() async throws {
-    mock.addForeground(name: "part") { throw Failure() }
-    try await mock.waitUntilSettled()
-    let ending = try await ending()
-    #expect(ending.status == 1 && ending.error is Failure)
-    #expect("\(ending.report.cause)" == "part threw Failure()")
-  }
-
   /// Who throws a cancellation that nobody has asked for has failed.
   @Test func aCancellationOfItsOwnIsAnErrorLikeOthers() async throws {
     mock.addForeground(name: "part") { throw CancellationError() }

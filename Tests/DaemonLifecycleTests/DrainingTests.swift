@@ -16,10 +16,10 @@ import Testing
     LifecycleConfiguration(hookTimeout: service, stopTimeout: stop, logging: .off)
   }
 
-  /// A server whose request in flight takes `busy`, with idle connections beside it.
+  /// A server whose request in flight takes `busy`.
   private func serve(
     _ mock: MockLifecycleSubject, draining limit: Duration = .seconds(20), name: String = "server",
-    phase: LifecyclePhase = .standard, busy: Duration?
+    phase: LifecyclePhase = .standard, busy: Duration
   ) -> Task<Void, Never> {
     let log = log
     mock.core.endSetUp()
@@ -27,15 +27,10 @@ import Testing
       do {
         try await mock.foreground(name: name, phase: phase, draining: limit) { round in
           log.add("\(name) serves")
-          if let busy {
-            try await round.waitUntilEnding()
-            log.add("\(name) finishes")
-            try await mock.clock.sleep(for: busy)
-            log.add("\(name) has answered")
-          } else {
-            try await round.waitUntilEnding()
-            log.add("\(name) was idle")
-          }
+          try await round.waitUntilEnding()
+          log.add("\(name) finishes")
+          try await mock.clock.sleep(for: busy)
+          log.add("\(name) has answered")
         }
         log.add("\(name) returned")
       } catch { log.add("\(name) threw \(type(of: error))") }
@@ -45,16 +40,6 @@ import Testing
   private func untilServing(_ names: String...) async throws {
     try await eventually { names.allSatisfy { log.all.contains("\($0) serves") } }
     log.clear()
-  }
-
-  @Test func whoIsIdleEndsAtOnce() async throws {
-    let mock = MockLifecycleSubject()
-    let task = serve(mock, busy: nil)
-    try await untilServing("server")
-    let report = try await mock.send(.sigterm)
-    await task.value
-    #expect(report.problems.isEmpty && mock.ending?.status == 0)
-    #expect(log.all == ["server was idle", "server returned"])
   }
 
   /// Also where its pause has not begun: it must take nothing more, behind a save that has been made.

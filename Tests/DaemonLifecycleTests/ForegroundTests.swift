@@ -24,32 +24,6 @@ import Testing
     }
   }
 
-  private func sleeping(_ mock: MockLifecycleSubject) -> @Sendable () async throws -> Void {
-    let log = log
-    return {
-      log.add("begins")
-      defer { log.add("ends") }
-      try await mock.clock.sleep(for: .seconds(1000))
-    }
-  }
-
-  @Test func roundsBeginAndEndWithTheForeground() async throws {
-    let mock = MockLifecycleSubject()
-    let task = run(mock, sleeping(mock))
-    try await mock.waitUntilSleeping()
-    let paused = try await mock.send(.sigusr1)
-    #expect(paused.problems.isEmpty)
-    #expect(log.all == ["begins", "ends"], "a pause waits for the body to end")
-    try await mock.send(.sighup)
-    #expect(log.all == ["begins", "ends"], "none runs in the background")
-    try await mock.send(.sigusr2)
-    try await mock.waitUntilSleeping()
-    try await mock.send(.sigterm)
-    await task.value
-    #expect(log.all == ["begins", "ends", "begins", "ends", "returned"])
-    try mock.checkNothingPending()
-  }
-
   @Test func aBodyThatReturnsRunsAgainWithTheNextForeground() async throws {
     let mock = MockLifecycleSubject()
     let log = log

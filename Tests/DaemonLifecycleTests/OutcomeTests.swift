@@ -10,16 +10,6 @@ import Testing
 @Suite struct OutcomeTests {
   let log = Log()
 
-  @Test func aThrowingHookStopsNoOther() async throws {
-    let mock = MockLifecycleSubject()
-    mock.addObserver(Listener("other", log))
-    mock.script(background: { _ in throw Failure() })
-    let report = try await mock.send(.sigterm)
-    #expect(log.all.suffix(3) == ["other background", "other save", "other terminate"])
-    #expect(report.problems.map(\.observer) == ["Scripted"])
-    #expect(mock.ending?.status == 70)
-  }
-
   /// Nor does one that is stuck in a stop's save take the time of the others.
   @Test func aStuckSaverDoesNotTakeTheOthersChance() async throws {
     let mock = MockLifecycleSubject(

@@ -36,20 +36,6 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func aPostInAHookIsDeliveredAtOnce() async throws {
-    let mock = MockLifecycleSubject()
-    let log = log
-    mock.on(CacheInvalidated.self) { _ in log.add("post heard") }
-    mock.script(background: { [unowned mock] _ in
-      log.add("before")
-      let report = await mock.post(CacheInvalidated(region: "eu"))
-      log.add("after \(report.entries.count)")
-    })
-    let report = try await mock.send(.sigusr1)
-    #expect(log.all == ["before", "post heard", "after 1"])
-    #expect(report.problems.isEmpty)
-  }
-
   /// Each further hook was called without any time, and then given a grace.
   @Test func aPostInAHookEndsWithTheHooksTime() async throws {
     let mock = MockLifecycleSubject()

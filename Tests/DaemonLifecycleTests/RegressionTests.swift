@@ -8,8 +8,6 @@ import Testing
 
 /// Each of these has gone wrong once.
 @Suite struct RegressionTests {
-  private struct Note: CustomNotification {}
-
   private let log = Log()
   private let configuration = LifecycleConfiguration(
     signals: [:], hookTimeout: .milliseconds(100), cancellationGrace: .milliseconds(50),
@@ -48,18 +46,6 @@ import Testing
     await #expect(throws: CancellationError.self) {
       try await LifecycleClock(keeper: core).sleep(until: .distantFuture)
     }
-  }
-
-  /// Of a subject that goes away.
-  @Test(.timeLimit(.minutes(5))) func whoeverPostsIsAnswered() async throws {
-    let mock = MockLifecycleSubject()
-    let hold = mock.holdDeliveries()
-    let post = Task { await mock.post(Note()) }
-    try await eventually { mock.calls.contains("post(Note())") }
-    // It waits behind the hold now, or finds the subject closed.
-    mock.core.close()
-    #expect(await post.value.entries.isEmpty)
-    withExtendedLifetime(hold) {}
   }
 
   /// A loop that ignores the error is not to take a processor.

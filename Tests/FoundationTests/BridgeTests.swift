@@ -15,6 +15,7 @@ import Testing
     let notes = Log()
     let remove = center.note(nil) { notification in
       #expect(notification.userInfo == nil)
+      #expect(LifecycleContext.current?.isCurrent == true)
       let found = notification.object.map { "\(type(of: $0))" } ?? "none"
       #expect(notification.name.rawValue == "Daemon\(found)Notification")
       notes.add(found)
@@ -47,7 +48,8 @@ import Testing
       center.note(.daemon(WillEnterForeground.self)) { _ in notes.add("center foreground") },
     ]
     try await mock.launch()
-    try await mock.send(.sigusr1)
+    let pause = try await mock.send(.sigusr1)
+    #expect(pause.entries.last?.observer == "NotificationsOnTheWayDown")
     #expect(
       notes.all == [
         "low launch", "high launch", "low foreground", "high foreground", "center foreground",
@@ -55,38 +57,6 @@ import Testing
         "high save", "low save", "center save",
       ])
     withExtendedLifetime((bridge, low, high)) { for remove in removals { remove() } }
-  }
-
-  @Test func aBlockingObserverIsAbandonedAsAHookIs() async throws {
-    let mock = MockLifecycleSubject()
-    let release = DispatchSemaphore(value: 0)
-    let notes = Log()
-    let bridge = mock.bridge(to: center)
-    let mine = Listener("mine", notes)
-    mock.addObserver(mine)
-    let removals = [
-      center.note(.daemon(DidEnterBackground.self)) { notification in
-        let context = (notification.object as? DidEnterBackground)?.context
-        #expect(context?.isCurrent == true)
-        #expect(LifecycleContext.current?.deadline == context?.deadline)
-        release.wait()
-      },
-      center.note(.daemon(ShouldSaveState.self)) { _ in notes.add("center save") },
-    ]
-    try await mock.waitUntilSettled()
-    mock.inject(.sigusr1)
-    try await eventually { notes.all.last == "mine background" }
-    await mock.advance(by: .seconds(60))
-    let report = try await mock.waitUntilSettled()
-    #expect(notes.all.suffix(3) == ["mine background", "mine save", "center save"])
-    #expect(
-      report.problems.map { "\($0.observer) \($0.outcome)" } == [
-        "NotificationsOnTheWayDown abandoned(DaemonLifecycle.LifecycleReport.Outcome.Progress.running)"
-      ])
-    release.signal()
-    try await mock.send(.sigterm)
-    #expect(mock.ending != nil)
-    withExtendedLifetime((bridge, mine)) { for remove in removals { remove() } }
   }
 
   @Test func aLateBridgePostsWhatLateObserversReceiveUntilItsTokenIsGone() async throws {
@@ -111,8 +81,9 @@ import Testing
     let notes = Log()
     let remove = center.note(nil) { notes.add("\($0.name.rawValue) on \(threadName())") }
     let bridge = subject.bridge(to: center)
-    let exit = try await subject.run {}
-    #expect(exit.status == 0)
+    let exit = try await subject.run { #expect(notes.all.count == 2) }
+    #expect(exit.status == 0 && exit.error == nil)
+    #expect(exit.report.entries.contains { $0.observer == "body" })
     #expect(
       notes.all
         == [

@@ -47,12 +47,6 @@ private final class EveryHook: LaunchObserver, ForegroundObserver, BackgroundObs
     #expect(NotificationKind(kind.row.type) == kind)
   }
 
-  @Test func whatATypeDoesNotAdoptIsNotFound() {
-    actor Saver: StateObserver { func shouldSaveState(_ notification: ShouldSaveState) {} }
-    let found = NotificationKind.allCases.filter { Hook.search(Saver.self, for: $0) != nil }
-    #expect(found == [.shouldSaveState])
-  }
-
   @Test func wordsAreWithinATimeline() {
     for kind in NotificationKind.allCases {
       #expect(!kind.row.done.isEmpty && kind.row.done.count < 20)
