@@ -21,7 +21,6 @@ import Testing
     _ mock: MockLifecycleSubject, draining limit: Duration = .seconds(20), name: String = "server",
     phase: LifecyclePhase = .standard, busy: Duration
   ) -> Task<Void, Never> {
-    let log = log
     mock.core.endSetUp()
     return Task {
       do {
@@ -45,10 +44,11 @@ import Testing
   /// Also where its pause has not begun: it must take nothing more, behind a save that has been made.
   @Test func aSecondSignalCancelsThoseThatAreNotPausedYet() async throws {
     let mock = MockLifecycleSubject(configuration: Self.configuration())
-    mock.script(save: { [log, clock = mock.clock] _ in
-      log.add("save")
-      try await clock.sleep(for: .seconds(1))
-    })
+    mock.addObserver(
+      Scripted(save: { [log, clock = mock.clock] _ in
+        log.add("save")
+        try await clock.sleep(for: .seconds(1))
+      }))
     let tasks = ["server", "jobs"].map { serve(mock, name: $0, busy: .seconds(1000)) }
     try await untilServing("server", "jobs")
     mock.inject(.sigterm)
@@ -235,7 +235,7 @@ import Testing
   /// Requests may need what runs beside them, a database client for one.
   @Test func whatRunsInTheBodyOutlivesTheDrain() async throws {
     let observed = ObservedCore(LifecycleConfiguration(exitGrace: nil, logging: .off))
-    let (core, log) = (observed.core, log)
+    let core = observed.core
     let gate = Gate()
     core.add(
       Scripted(background: { _ in

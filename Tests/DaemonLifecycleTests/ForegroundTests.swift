@@ -14,7 +14,6 @@ import Testing
   private func run(
     _ mock: MockLifecycleSubject, _ body: @escaping @Sendable () async throws -> Void
   ) -> Task<Void, Never> {
-    let log = log
     mock.core.endSetUp()
     return Task {
       do {
@@ -26,7 +25,6 @@ import Testing
 
   @Test func aBodyThatReturnsRunsAgainWithTheNextForeground() async throws {
     let mock = MockLifecycleSubject()
-    let log = log
     let task = run(mock) { log.add("round") }
     try await eventually { !log.all.isEmpty }
     try await mock.send(.sigusr1)
@@ -44,7 +42,6 @@ import Testing
     async throws
   {
     let mock = MockLifecycleSubject()
-    let log = log
     let body = { @Sendable () async throws in
       log.add("begins")
       do { try await mock.clock.sleep(for: .seconds(1000)) } catch { throw Failure() }
@@ -92,7 +89,6 @@ import Testing
 
   @Test func roundsNeverOverlap() async throws {
     let mock = MockLifecycleSubject()
-    let log = log
     let gate = Gate()
     let first = Mutex(true)
     let task = run(mock) {
@@ -124,7 +120,6 @@ import Testing
 
   @Test func ticksComeOnTheMocksClock() async throws {
     let mock = MockLifecycleSubject()
-    let log = log
     let task = run(mock) {
       for try await tick in mock.ticks(every: .seconds(1)) { log.add("\(tick)") }
     }

@@ -44,7 +44,6 @@ import Testing
 
   @Test func aClosureEndsWithItsOwner() async throws {
     let mock = MockLifecycleSubject()
-    let log = log
     func own() async throws {
       let owner = Listener("owner", log)
       mock.observe(ShouldSaveState.self, owner: owner) { owner, _ in

@@ -16,7 +16,7 @@ import Testing
       configuration: .init(hookTimeout: .seconds(30), stopTimeout: .seconds(10), logging: .off))
     let gate = Gate()
     mock.addObserver(Listener("saver", log))
-    mock.script(save: gate.hold)
+    mock.addObserver(Scripted(save: gate.hold))
     try await mock.waitUntilSettled()
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(10))
@@ -28,7 +28,6 @@ import Testing
   @Test func aHookThatDoesNotEndIsAbandoned() async throws {
     let mock = MockLifecycleSubject()
     let gate = Gate()
-    let log = log
     let other = Listener("other", log)
     mock.addObserver(other)
     mock.addObserver(

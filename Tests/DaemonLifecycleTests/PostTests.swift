@@ -13,7 +13,6 @@ import Testing
 
   @Test func notificationsOfOnesOwn() async throws {
     let mock = MockLifecycleSubject()
-    let log = log
     mock.on(CacheInvalidated.self) { notification in
       log.add(
         "\(notification.region) \(LifecycleContext.current?.cause.description ?? "no context")")
@@ -39,15 +38,16 @@ import Testing
   /// Each further hook was called without any time, and then given a grace.
   @Test func aPostInAHookEndsWithTheHooksTime() async throws {
     let mock = MockLifecycleSubject()
-    let (log, gate) = (log, Gate())
+    let gate = Gate()
     mock.on(CacheInvalidated.self) { _ in await gate.wait() }
     for number in 0..<3 { mock.on(CacheInvalidated.self) { _ in log.add("called \(number)") } }
-    mock.script(background: { [unowned mock] _ in
-      let report = await mock.post(CacheInvalidated(region: "eu"))
-      for entry in report.entries {
-        if case .skipped(let reason) = entry.outcome { log.add("\(reason)") }
-      }
-    })
+    mock.addObserver(
+      Scripted(background: { [unowned mock] _ in
+        let report = await mock.post(CacheInvalidated(region: "eu"))
+        for entry in report.entries {
+          if case .skipped(let reason) = entry.outcome { log.add("\(reason)") }
+        }
+      }))
     try await mock.waitUntilSettled()
     mock.inject(.sigusr1)
     await mock.advance(by: .seconds(11))
@@ -59,7 +59,6 @@ import Testing
 
   @Test func aClosureForAllReceivesEverything() async throws {
     let mock = MockLifecycleSubject()
-    let log = log
     let token = mock.observeAll { notification in log.add("\(type(of: notification))") }
     try await mock.waitUntilSettled()
     log.clear()

@@ -166,7 +166,6 @@ import Testing
       configuration: LifecycleConfiguration(
         signals: [:], hookTimeout: .milliseconds(30), cancellationGrace: .seconds(50),
         exitGrace: nil, logging: .off))
-    let log = log
     let members = (0..<200).map { number in
       Member(number, log) { number, _ in
         if number == 150 { while !Task.isCancelled { await Task.yield() } }
