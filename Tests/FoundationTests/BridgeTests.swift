@@ -13,7 +13,7 @@ import Testing
   @Test func postsWhatIsDeliveredUnderItsName() async throws {
     let mock = MockLifecycleSubject(state: .launching)
     let notes = Log()
-    let remove = center.note(nil) { notification in
+    center.note(nil) { notification in
       #expect(notification.userInfo == nil)
       #expect(LifecycleContext.current?.isCurrent == true)
       let found = notification.object.map { "\(type(of: $0))" } ?? "none"
@@ -31,7 +31,7 @@ import Testing
     #expect(notes.all == delivered)
     #expect(Set(notes.all).count == 9)
     #expect(mock.reports.flatMap(\.problems).isEmpty)
-    withExtendedLifetime(bridge) { remove() }
+    withExtendedLifetime(bridge) {}
   }
 
   @Test func postsAfterEveryHookOfTheLifecycle() async throws {
@@ -42,11 +42,9 @@ import Testing
     let high = Listener("high", notes)
     mock.addObserver(high, phase: LifecyclePhase(order: 1_000_000, isConcurrent: true))
     mock.addObserver(low, phase: LifecyclePhase(order: -1_000_000))
-    let removals = [
-      center.note(.daemon(DidEnterBackground.self)) { _ in notes.add("center background") },
-      center.note(.daemon(ShouldSaveState.self)) { _ in notes.add("center save") },
-      center.note(.daemon(WillEnterForeground.self)) { _ in notes.add("center foreground") },
-    ]
+    center.note(.daemon(DidEnterBackground.self)) { _ in notes.add("center background") }
+    center.note(.daemon(ShouldSaveState.self)) { _ in notes.add("center save") }
+    center.note(.daemon(WillEnterForeground.self)) { _ in notes.add("center foreground") }
     try await mock.launch()
     let pause = try await mock.send(.sigusr1)
     #expect(pause.entries.last?.observer == "NotificationsOnTheWayDown")
@@ -56,13 +54,13 @@ import Testing
         "high background", "low background", "center background",
         "high save", "low save", "center save",
       ])
-    withExtendedLifetime((bridge, low, high)) { for remove in removals { remove() } }
+    withExtendedLifetime((bridge, low, high)) {}
   }
 
   @Test func aLateBridgePostsWhatLateObserversReceiveUntilItsTokenIsGone() async throws {
     let mock = MockLifecycleSubject()
     let notes = Log()
-    let remove = center.note(nil) { notes.add($0.name.rawValue) }
+    center.note(nil) { notes.add($0.name.rawValue) }
     var bridge: LifecycleToken? = mock.bridge(to: center)
     try await mock.waitUntilSettled()
     let late = ["DaemonDidFinishLaunchingNotification", "DaemonWillEnterForegroundNotification"]
@@ -71,7 +69,6 @@ import Testing
     bridge = nil
     try await mock.send(.sigusr1)
     #expect(notes.all == late)
-    remove()
   }
 
   @Test func aSubjectPostsOnItsOwnThreads() async throws {
@@ -79,7 +76,7 @@ import Testing
       configuration: LifecycleConfiguration(
         signals: [:], exitGrace: nil, logging: .off, interfaces: .plain))
     let notes = Log()
-    let remove = center.note(nil) { notes.add("\($0.name.rawValue) on \(threadName())") }
+    center.note(nil) { notes.add("\($0.name.rawValue) on \(threadName())") }
     let bridge = subject.bridge(to: center)
     let exit = try await subject.run { #expect(notes.all.count == 2) }
     #expect(exit.status == 0 && exit.error == nil)
@@ -90,6 +87,6 @@ import Testing
           "DidFinishLaunching", "WillEnterForeground", "DidEnterBackground", "ShouldSaveState",
           "WillTerminate",
         ].map { "Daemon\($0)Notification on lifecycle" })
-    withExtendedLifetime(bridge) { remove() }
+    withExtendedLifetime(bridge) {}
   }
 }
