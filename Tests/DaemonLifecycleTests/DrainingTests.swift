@@ -16,26 +16,20 @@ import Testing
     LifecycleConfiguration(hookTimeout: service, stopTimeout: stop, logging: .off)
   }
 
-  /// A server whose request in flight takes `busy`, with idle connections beside it.
+  /// A server whose request in flight takes `busy`.
   private func serve(
     _ mock: MockLifecycleSubject, draining limit: Duration = .seconds(20), name: String = "server",
-    phase: LifecyclePhase = .standard, busy: Duration?
+    phase: LifecyclePhase = .standard, busy: Duration
   ) -> Task<Void, Never> {
-    let log = log
     mock.core.endSetUp()
     return Task {
       do {
         try await mock.foreground(name: name, phase: phase, draining: limit) { round in
           log.add("\(name) serves")
-          if let busy {
-            try await round.waitUntilEnding()
-            log.add("\(name) finishes")
-            try await mock.clock.sleep(for: busy)
-            log.add("\(name) has answered")
-          } else {
-            try await round.waitUntilEnding()
-            log.add("\(name) was idle")
-          }
+          try await round.waitUntilEnding()
+          log.add("\(name) finishes")
+          try await mock.clock.sleep(for: busy)
+          log.add("\(name) has answered")
         }
         log.add("\(name) returned")
       } catch { log.add("\(name) threw \(type(of: error))") }
@@ -47,23 +41,14 @@ import Testing
     log.clear()
   }
 
-  @Test func whoIsIdleEndsAtOnce() async throws {
-    let mock = MockLifecycleSubject()
-    let task = serve(mock, busy: nil)
-    try await untilServing("server")
-    let report = try await mock.send(.sigterm)
-    await task.value
-    #expect(report.problems.isEmpty && mock.ending?.status == 0)
-    #expect(log.all == ["server was idle", "server returned"])
-  }
-
   /// Also where its pause has not begun: it must take nothing more, behind a save that has been made.
   @Test func aSecondSignalCancelsThoseThatAreNotPausedYet() async throws {
     let mock = MockLifecycleSubject(configuration: Self.configuration())
-    mock.script(save: { [log, clock = mock.clock] _ in
-      log.add("save")
-      try await clock.sleep(for: .seconds(1))
-    })
+    mock.addObserver(
+      Scripted(save: { [log, clock = mock.clock] _ in
+        log.add("save")
+        try await clock.sleep(for: .seconds(1))
+      }))
     let tasks = ["server", "jobs"].map { serve(mock, name: $0, busy: .seconds(1000)) }
     try await untilServing("server", "jobs")
     mock.inject(.sigterm)
@@ -250,7 +235,7 @@ import Testing
   /// Requests may need what runs beside them, a database client for one.
   @Test func whatRunsInTheBodyOutlivesTheDrain() async throws {
     let observed = ObservedCore(LifecycleConfiguration(exitGrace: nil, logging: .off))
-    let (core, log) = (observed.core, log)
+    let core = observed.core
     let gate = Gate()
     core.add(
       Scripted(background: { _ in

@@ -96,7 +96,6 @@ import Testing
 
   /// It may use the round: where a lock were held, this would never return.
   @Test func aHandlerIsCalledOnceAndTheOperationGoesOn() async {
-    let (log, round) = (log, round)
     await round.withEndingHandler {
       log.add("over")
     } onEnding: {

@@ -14,7 +14,6 @@ import Testing
   private func run(
     _ mock: MockLifecycleSubject, _ body: @escaping @Sendable () async throws -> Void
   ) -> Task<Void, Never> {
-    let log = log
     mock.core.endSetUp()
     return Task {
       do {
@@ -24,35 +23,8 @@ import Testing
     }
   }
 
-  private func sleeping(_ mock: MockLifecycleSubject) -> @Sendable () async throws -> Void {
-    let log = log
-    return {
-      log.add("begins")
-      defer { log.add("ends") }
-      try await mock.clock.sleep(for: .seconds(1000))
-    }
-  }
-
-  @Test func roundsBeginAndEndWithTheForeground() async throws {
-    let mock = MockLifecycleSubject()
-    let task = run(mock, sleeping(mock))
-    try await mock.waitUntilSleeping()
-    let paused = try await mock.send(.sigusr1)
-    #expect(paused.problems.isEmpty)
-    #expect(log.all == ["begins", "ends"], "a pause waits for the body to end")
-    try await mock.send(.sighup)
-    #expect(log.all == ["begins", "ends"], "none runs in the background")
-    try await mock.send(.sigusr2)
-    try await mock.waitUntilSleeping()
-    try await mock.send(.sigterm)
-    await task.value
-    #expect(log.all == ["begins", "ends", "begins", "ends", "returned"])
-    try mock.checkNothingPending()
-  }
-
   @Test func aBodyThatReturnsRunsAgainWithTheNextForeground() async throws {
     let mock = MockLifecycleSubject()
-    let log = log
     let task = run(mock) { log.add("round") }
     try await eventually { !log.all.isEmpty }
     try await mock.send(.sigusr1)
@@ -70,7 +42,6 @@ import Testing
     async throws
   {
     let mock = MockLifecycleSubject()
-    let log = log
     let body = { @Sendable () async throws in
       log.add("begins")
       do { try await mock.clock.sleep(for: .seconds(1000)) } catch { throw Failure() }
@@ -118,7 +89,6 @@ import Testing
 
   @Test func roundsNeverOverlap() async throws {
     let mock = MockLifecycleSubject()
-    let log = log
     let gate = Gate()
     let first = Mutex(true)
     let task = run(mock) {
@@ -150,7 +120,6 @@ import Testing
 
   @Test func ticksComeOnTheMocksClock() async throws {
     let mock = MockLifecycleSubject()
-    let log = log
     let task = run(mock) {
       for try await tick in mock.ticks(every: .seconds(1)) { log.add("\(tick)") }
     }

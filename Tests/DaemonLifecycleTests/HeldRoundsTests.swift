@@ -24,8 +24,7 @@ import Testing
   private func poll(
     _ mock: MockLifecycleSubject, phase: LifecyclePhase = .standard
   ) -> Task<Void, any Error> {
-    let log = log
-    return Task {
+    Task {
       try await mock.foreground(name: "polling", phase: phase) {
         log.add("polls")
         try await mock.clock.sleep(for: .seconds(1000))
@@ -166,13 +165,12 @@ import Testing
   /// Its hook may still bring it into the foreground.
   @Test func aHookThatHangsIsNotCalledAgain() async throws {
     let mock = MockLifecycleSubject(state: .background)
-    let (gate, log) = (Gate(), log)
-    mock.script(
-      name: "Database",
-      foreground: { _ in
+    let gate = Gate()
+    mock.addObserver(
+      Scripted(foreground: { _ in
         log.add("enters")
         await gate.wait()
-      })
+      }), name: "Database")
     let task = poll(mock)
     try await eventually { mock.core.state.withLock { $0.rounds.count } == 1 }
     mock.inject(.resume)

@@ -28,15 +28,6 @@ private final class DerivedFromBare: Bare, TerminationObserver, @unchecked Senda
   func willTerminate(_ notification: WillTerminate) { received.add(notification) }
 }
 
-// For some types only, in this module.
-private final class Box<Element: Sendable>: NotingObserver, LaunchObserver {
-  let received = ReceivedHooks()
-  func didFinishLaunching(_ notification: DidFinishLaunching) { received.add(notification) }
-}
-extension Box: StateObserver where Element: Equatable {
-  func shouldSaveState(_ notification: ShouldSaveState) { received.add(notification) }
-}
-
 // Apart from the type, and by way of a protocol that is no hook's.
 private final class Split: NotingObserver { let received = ReceivedHooks() }
 extension Split: LaunchObserver {
@@ -66,8 +57,7 @@ private struct Opaque {}
     (ForeignStranger(), ["WillTerminate"]),
     (ForeignObserver(), NotificationKind.allCases.map { "\($0.row.type)" }),
     // For some types only.
-    (ForeignBox(7), launchAndSave), (ForeignBox(Opaque()), ["DidFinishLaunching"]),
-    (Box<Int>(), launchAndSave), (Box<Opaque>(), ["DidFinishLaunching"]),
+    (ForeignBox<Int>(), launchAndSave), (ForeignBox<Opaque>(), ["DidFinishLaunching"]),
     // In a subclass.
     (Base(), ["DidFinishLaunching"]), (Derived(), launchAndSave),
     (Last(), launchAndSave + ["WillTerminate"]),

@@ -42,22 +42,8 @@ import Testing
     #expect(log.all.isEmpty)
   }
 
-  @Test func aClosureEndsWithItsToken() async throws {
-    let mock = MockLifecycleSubject()
-    let log = log
-    func observe() async throws {
-      let token = mock.observe(ShouldSaveState.self) { _ in log.add("heard") }
-      try await mock.send(.saveState)
-      withExtendedLifetime(token) {}
-    }
-    try await observe()
-    try await mock.send(.saveState)
-    #expect(log.all == ["heard"])
-  }
-
   @Test func aClosureEndsWithItsOwner() async throws {
     let mock = MockLifecycleSubject()
-    let log = log
     func own() async throws {
       let owner = Listener("owner", log)
       mock.observe(ShouldSaveState.self, owner: owner) { owner, _ in

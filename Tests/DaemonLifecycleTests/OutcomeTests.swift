@@ -10,23 +10,13 @@ import Testing
 @Suite struct OutcomeTests {
   let log = Log()
 
-  @Test func aThrowingHookStopsNoOther() async throws {
-    let mock = MockLifecycleSubject()
-    mock.addObserver(Listener("other", log))
-    mock.script(background: { _ in throw Failure() })
-    let report = try await mock.send(.sigterm)
-    #expect(log.all.suffix(3) == ["other background", "other save", "other terminate"])
-    #expect(report.problems.map(\.observer) == ["Scripted"])
-    #expect(mock.ending?.status == 70)
-  }
-
   /// Nor does one that is stuck in a stop's save take the time of the others.
   @Test func aStuckSaverDoesNotTakeTheOthersChance() async throws {
     let mock = MockLifecycleSubject(
       configuration: .init(hookTimeout: .seconds(30), stopTimeout: .seconds(10), logging: .off))
     let gate = Gate()
     mock.addObserver(Listener("saver", log))
-    mock.script(save: gate.hold)
+    mock.addObserver(Scripted(save: gate.hold))
     try await mock.waitUntilSettled()
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(10))
@@ -38,7 +28,6 @@ import Testing
   @Test func aHookThatDoesNotEndIsAbandoned() async throws {
     let mock = MockLifecycleSubject()
     let gate = Gate()
-    let log = log
     let other = Listener("other", log)
     mock.addObserver(other)
     mock.addObserver(

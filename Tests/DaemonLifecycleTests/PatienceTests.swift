@@ -8,43 +8,37 @@ import Testing
 
 /// No wait of a mock is for ever, and its set-up is quiet.
 @Suite(.timeLimit(.minutes(5))) struct PatienceTests {
-  typealias Wait =
-    @Sendable (MockLifecycleSubject) async throws(MockLifecycleSubject.PendingError)
-    -> Void
-
   /// Of a mock that has a SIGUSR1 already.
-  static let waits: [(String, Wait)] = [
-    ("send", { mock throws(MockLifecycleSubject.PendingError) in try await mock.send(.sigusr1) }),
-    (
-      "settled",
-      { mock throws(MockLifecycleSubject.PendingError) in try await mock.waitUntilSettled() }
-    ),
-    (
-      "waitUntilSleeping",
-      { mock throws(MockLifecycleSubject.PendingError) in try await mock.waitUntilSleeping() }
-    ),
+  static let waits: [@Sendable (MockLifecycleSubject) async throws -> Void] = [
+    { try await $0.send(.sigusr1) }, { try await $0.waitUntilSettled() },
+    { try await $0.waitUntilSleeping() },
   ]
 
   // MARK: Waiting in vain
 
-  @Test(arguments: waits.indices) func whatIsPendingIsNamed(_ index: Int) async throws {
-    let mock = MockLifecycleSubject(patience: .milliseconds(200))
+  /// Also where it is cancelled, as a test that has reached its time limit.
+  @Test(arguments: waits.indices, [false, true])
+  func whatIsPendingIsNamed(_ index: Int, isCancelled: Bool) async throws {
+    let mock = MockLifecycleSubject(patience: isCancelled ? .seconds(3600) : .milliseconds(200))
     let (isIn, gate) = (Gate(), Gate())
-    mock.script(
-      name: "orders",
-      save: { _ in
+    mock.addObserver(
+      Scripted(save: { _ in
         isIn.open()
         await gate.wait()
-      })
+      }), name: "orders")
     mock.inject(.sigusr1)
     await isIn.wait()
+    let wait = Task { try await Self.waits[index](mock) }
+    if isCancelled { wait.cancel() }
     let error = await #expect(throws: MockLifecycleSubject.PendingError.self) {
-      try await Self.waits[index].1(mock)
+      try await wait.value
     }
     let text = try #require(error?.description)
     #expect(
       text.contains(
-        #/^[a-zA-Z0-9()]+ timed out: no hook has begun or ended in [0-9.]+ m?s of real time. Still pending: /#
+        isCancelled
+          ? #/ was cancelled\. Still pending: /#
+          : #/^[a-zA-Z0-9()]+ timed out: no hook has begun or ended in [0-9.]+ m?s of real time. Still pending: /#
       ))
     #expect(
       text.contains(
@@ -80,27 +74,6 @@ import Testing
     #expect(expected.contains(error?.pending ?? []), "\(error?.pending ?? [])")
   }
 
-  /// As a test that has reached its time limit.
-  @Test(arguments: waits.indices) func oneThatIsCancelledSaysWhatWasPending(_ index: Int)
-    async throws
-  {
-    let mock = MockLifecycleSubject(patience: .seconds(3600))
-    let (isIn, gate) = (Gate(), Gate())
-    mock.script(save: { _ in
-      isIn.open()
-      await gate.wait()
-    })
-    mock.inject(.sigusr1)
-    await isIn.wait()
-    let test = Task { try await Self.waits[index].1(mock) }
-    test.cancel()
-    let error = await #expect(throws: MockLifecycleSubject.PendingError.self) {
-      try await test.value
-    }
-    #expect(error?.description.contains(" was cancelled. Still pending: ") == true)
-    gate.open()
-  }
-
   /// When something has happened.
   private final class Steps: Sendable {
     private let times = Mutex([ContinuousClock.now])
@@ -130,7 +103,7 @@ import Testing
     try await untilPatientEnough { patience, steps in
       let mock = MockLifecycleSubject(patience: patience)
       let gate = Gate()
-      mock.script(save: gate.hold)
+      mock.addObserver(Scripted(save: gate.hold))
       let report = Task { try await mock.send(.saveState) }
       let end = ContinuousClock.now + patience * 2
       while ContinuousClock.now < end {

@@ -13,7 +13,6 @@ import Testing
 
   @Test func notificationsOfOnesOwn() async throws {
     let mock = MockLifecycleSubject()
-    let log = log
     mock.on(CacheInvalidated.self) { notification in
       log.add(
         "\(notification.region) \(LifecycleContext.current?.cause.description ?? "no context")")
@@ -36,32 +35,19 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func aPostInAHookIsDeliveredAtOnce() async throws {
-    let mock = MockLifecycleSubject()
-    let log = log
-    mock.on(CacheInvalidated.self) { _ in log.add("post heard") }
-    mock.script(background: { [unowned mock] _ in
-      log.add("before")
-      let report = await mock.post(CacheInvalidated(region: "eu"))
-      log.add("after \(report.entries.count)")
-    })
-    let report = try await mock.send(.sigusr1)
-    #expect(log.all == ["before", "post heard", "after 1"])
-    #expect(report.problems.isEmpty)
-  }
-
   /// Each further hook was called without any time, and then given a grace.
   @Test func aPostInAHookEndsWithTheHooksTime() async throws {
     let mock = MockLifecycleSubject()
-    let (log, gate) = (log, Gate())
+    let gate = Gate()
     mock.on(CacheInvalidated.self) { _ in await gate.wait() }
     for number in 0..<3 { mock.on(CacheInvalidated.self) { _ in log.add("called \(number)") } }
-    mock.script(background: { [unowned mock] _ in
-      let report = await mock.post(CacheInvalidated(region: "eu"))
-      for entry in report.entries {
-        if case .skipped(let reason) = entry.outcome { log.add("\(reason)") }
-      }
-    })
+    mock.addObserver(
+      Scripted(background: { [unowned mock] _ in
+        let report = await mock.post(CacheInvalidated(region: "eu"))
+        for entry in report.entries {
+          if case .skipped(let reason) = entry.outcome { log.add("\(reason)") }
+        }
+      }))
     try await mock.waitUntilSettled()
     mock.inject(.sigusr1)
     await mock.advance(by: .seconds(11))
@@ -73,7 +59,6 @@ import Testing
 
   @Test func aClosureForAllReceivesEverything() async throws {
     let mock = MockLifecycleSubject()
-    let log = log
     let token = mock.observeAll { notification in log.add("\(type(of: notification))") }
     try await mock.waitUntilSettled()
     log.clear()

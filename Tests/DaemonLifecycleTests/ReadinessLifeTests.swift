@@ -111,21 +111,6 @@ import Testing
     withExtendedLifetime(watch) {}
   }
 
-  /// Also for a launch, which ends in the background then.
-  @Test func eachReasonMustGo() async throws {
-    let mock = mock(.launching)
-    let other = BackgroundReason("no database")
-    mock.pause(for: other)
-    mock.pause()
-    try await mock.launch()
-    mock.resume(for: other)
-    try await mock.waitUntilSettled()
-    #expect(!isReady)
-    mock.resume()
-    try await mock.waitUntilSettled()
-    #expect(isReady)
-  }
-
   @Test func aSubjectThatGoesAwayTakesItAlong() async throws {
     var mock: MockLifecycleSubject? = mock()
     try await mock?.waitUntilInForeground()

@@ -8,8 +8,6 @@ import Testing
 
 /// Each of these has gone wrong once.
 @Suite struct RegressionTests {
-  private struct Note: CustomNotification {}
-
   private let log = Log()
   private let configuration = LifecycleConfiguration(
     signals: [:], hookTimeout: .milliseconds(100), cancellationGrace: .milliseconds(50),
@@ -45,21 +43,6 @@ import Testing
     try await core.waitUntilSleeping(1)
     subject = nil
     await #expect(throws: CancellationError.self) { try await task.value }
-    await #expect(throws: CancellationError.self) {
-      try await LifecycleClock(keeper: core).sleep(until: .distantFuture)
-    }
-  }
-
-  /// Of a subject that goes away.
-  @Test(.timeLimit(.minutes(5))) func whoeverPostsIsAnswered() async throws {
-    let mock = MockLifecycleSubject()
-    let hold = mock.holdDeliveries()
-    let post = Task { await mock.post(Note()) }
-    try await eventually { mock.calls.contains("post(Note())") }
-    // It waits behind the hold now, or finds the subject closed.
-    mock.core.close()
-    #expect(await post.value.entries.isEmpty)
-    withExtendedLifetime(hold) {}
   }
 
   /// A loop that ignores the error is not to take a processor.
@@ -82,11 +65,12 @@ import Testing
         hookTimeout: .seconds(30), stopTimeout: .seconds(4), saveReserve: .zero, exitGrace: nil,
         logging: .off))
     let gate = Gate()
-    mock.script(save: { [unowned mock] notification in
-      try await mock.clock.sleep(for: .milliseconds(2900))
-      notification.context.extendDeadline(by: .seconds(60))
-      await gate.wait()
-    })
+    mock.addObserver(
+      Scripted(save: { [unowned mock] notification in
+        try await mock.clock.sleep(for: .milliseconds(2900))
+        notification.context.extendDeadline(by: .seconds(60))
+        await gate.wait()
+      }))
     try await mock.waitUntilSettled()
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(4))
@@ -133,7 +117,7 @@ import Testing
     let (broken, healthy) = (Broken(log), Listener("healthy", log))
     mock.addObserver(broken)
     mock.addObserver(healthy)
-    mock.script(foreground: { _ in log.add("f") }, save: { _ in log.add("saves") })
+    mock.addObserver(Scripted(foreground: { _ in log.add("f") }, save: { _ in log.add("saves") }))
     try await mock.launch()
     try await mock.waitUntilSettled()
     // What has no hook for the launch has nothing to restore.
@@ -146,10 +130,11 @@ import Testing
   @Test func aTerminationDoesNotInheritAHeldTransition() async throws {
     let mock = MockLifecycleSubject()
     let hold = Mutex<LifecycleToken?>(nil)
-    mock.script(background: { [unowned mock] _ in
-      hold.withLock { $0 = mock.holdDeliveries() }
-      throw Failure()
-    })
+    mock.addObserver(
+      Scripted(background: { [unowned mock] _ in
+        hold.withLock { $0 = mock.holdDeliveries() }
+        throw Failure()
+      }))
     try await mock.send(.sigusr1)
     try await mock.send(.terminate)
     #expect(mock.ending?.status == 0)
@@ -168,7 +153,7 @@ import Testing
       stopTimeout: .seconds(2), saveReserve: .seconds(1), exitGrace: nil, logging: .off)
     let mock = MockLifecycleSubject(state: state, configuration: configuration)
     let gate = Gate()
-    mock.script(save: gate.hold)
+    mock.addObserver(Scripted(save: gate.hold))
     let task = Task { try await mock.foreground {} }
     try await eventually { !mock.core.state.withLock { $0.rounds.isEmpty } }
     try await mock.waitUntilSettled()

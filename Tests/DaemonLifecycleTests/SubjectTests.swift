@@ -18,18 +18,6 @@ import Testing
     await #expect(throws: LifecycleError.alreadyStarted) { _ = try await subject.run() }
   }
 
-  @Test func runsItsBodyAndEnds() async throws {
-    let subject = LifecycleSubject(configuration: configuration)
-    let log = Log()
-    subject.addObserver(Listener("a", log))
-    let result = try await subject.run { log.add("body") }
-    #expect(
-      log.all == ["a launch", "a foreground", "body", "a background", "a save", "a terminate"])
-    #expect(result.status == 0)
-    #expect(result.report.entries.map(\.observer).contains("body"))
-    #expect(result.error == nil)
-  }
-
   @Test func theSetUpComesFirstAndTheProcessGoesOn() async throws {
     let log = Log()
     let end = try await LifecycleSubject.run(

@@ -122,8 +122,8 @@ private struct NoNumber: Error {}
     let other = MockLifecycleSubject()
     let centers = [center, NotificationCenter()]
     let posts = Atomic<Int>(0)
-    let removals = centers.map { center in
-      center.note(.daemon(DidEnterBackground.self)) { [center] notification in
+    for center in centers {
+      center.note(.daemon(DidEnterBackground.self)) { [unowned center] notification in
         posts.add(1, ordering: .relaxed)
         center.post(name: Notification.Name("Again"), object: notification.object)
       }
@@ -147,12 +147,12 @@ private struct NoNumber: Error {}
     #expect(posts.load(ordering: .relaxed) == 2)
     #expect((mock.delivered + other.delivered).allSatisfy { !($0 is Limit) })
     #expect(mock.delivered.count { $0 is DidEnterBackground } == 1)
-    withExtendedLifetime(tokens) { for remove in removals { remove() } }
+    withExtendedLifetime(tokens) {}
   }
 
   @Test func whatIsAdoptedIsNotPosted() async throws {
     let posted = Log()
-    let remove = center.note(nil) { posted.add($0.name.rawValue) }
+    center.note(nil) { posted.add($0.name.rawValue) }
     let tokens = [mock.bridge(to: center), adopt()]
     try await mock.waitUntilSettled()
     center.post(name: Limit.name, object: 1)
@@ -160,6 +160,6 @@ private struct NoNumber: Error {}
     #expect(limits.count == 1)
     #expect(posted.all.suffix(1) == ["LimitChanged"])
     #expect(posted.all.count { $0.contains("Limit") } == 1)
-    withExtendedLifetime(tokens) { remove() }
+    withExtendedLifetime(tokens) {}
   }
 }

@@ -13,8 +13,9 @@ import Testing
   @Test func postsWhatIsDeliveredUnderItsName() async throws {
     let mock = MockLifecycleSubject(state: .launching)
     let notes = Log()
-    let remove = center.note(nil) { notification in
+    center.note(nil) { notification in
       #expect(notification.userInfo == nil)
+      #expect(LifecycleContext.current?.isCurrent == true)
       let found = notification.object.map { "\(type(of: $0))" } ?? "none"
       #expect(notification.name.rawValue == "Daemon\(found)Notification")
       notes.add(found)
@@ -30,7 +31,7 @@ import Testing
     #expect(notes.all == delivered)
     #expect(Set(notes.all).count == 9)
     #expect(mock.reports.flatMap(\.problems).isEmpty)
-    withExtendedLifetime(bridge) { remove() }
+    withExtendedLifetime(bridge) {}
   }
 
   @Test func postsAfterEveryHookOfTheLifecycle() async throws {
@@ -41,58 +42,25 @@ import Testing
     let high = Listener("high", notes)
     mock.addObserver(high, phase: LifecyclePhase(order: 1_000_000, isConcurrent: true))
     mock.addObserver(low, phase: LifecyclePhase(order: -1_000_000))
-    let removals = [
-      center.note(.daemon(DidEnterBackground.self)) { _ in notes.add("center background") },
-      center.note(.daemon(ShouldSaveState.self)) { _ in notes.add("center save") },
-      center.note(.daemon(WillEnterForeground.self)) { _ in notes.add("center foreground") },
-    ]
+    center.note(.daemon(DidEnterBackground.self)) { _ in notes.add("center background") }
+    center.note(.daemon(ShouldSaveState.self)) { _ in notes.add("center save") }
+    center.note(.daemon(WillEnterForeground.self)) { _ in notes.add("center foreground") }
     try await mock.launch()
-    try await mock.send(.sigusr1)
+    let pause = try await mock.send(.sigusr1)
+    #expect(pause.entries.last?.observer == "NotificationsOnTheWayDown")
     #expect(
       notes.all == [
         "low launch", "high launch", "low foreground", "high foreground", "center foreground",
         "high background", "low background", "center background",
         "high save", "low save", "center save",
       ])
-    withExtendedLifetime((bridge, low, high)) { for remove in removals { remove() } }
-  }
-
-  @Test func aBlockingObserverIsAbandonedAsAHookIs() async throws {
-    let mock = MockLifecycleSubject()
-    let release = DispatchSemaphore(value: 0)
-    let notes = Log()
-    let bridge = mock.bridge(to: center)
-    let mine = Listener("mine", notes)
-    mock.addObserver(mine)
-    let removals = [
-      center.note(.daemon(DidEnterBackground.self)) { notification in
-        let context = (notification.object as? DidEnterBackground)?.context
-        #expect(context?.isCurrent == true)
-        #expect(LifecycleContext.current?.deadline == context?.deadline)
-        release.wait()
-      },
-      center.note(.daemon(ShouldSaveState.self)) { _ in notes.add("center save") },
-    ]
-    try await mock.waitUntilSettled()
-    mock.inject(.sigusr1)
-    try await eventually { notes.all.last == "mine background" }
-    await mock.advance(by: .seconds(60))
-    let report = try await mock.waitUntilSettled()
-    #expect(notes.all.suffix(3) == ["mine background", "mine save", "center save"])
-    #expect(
-      report.problems.map { "\($0.observer) \($0.outcome)" } == [
-        "NotificationsOnTheWayDown abandoned(DaemonLifecycle.LifecycleReport.Outcome.Progress.running)"
-      ])
-    release.signal()
-    try await mock.send(.sigterm)
-    #expect(mock.ending != nil)
-    withExtendedLifetime((bridge, mine)) { for remove in removals { remove() } }
+    withExtendedLifetime((bridge, low, high)) {}
   }
 
   @Test func aLateBridgePostsWhatLateObserversReceiveUntilItsTokenIsGone() async throws {
     let mock = MockLifecycleSubject()
     let notes = Log()
-    let remove = center.note(nil) { notes.add($0.name.rawValue) }
+    center.note(nil) { notes.add($0.name.rawValue) }
     var bridge: LifecycleToken? = mock.bridge(to: center)
     try await mock.waitUntilSettled()
     let late = ["DaemonDidFinishLaunchingNotification", "DaemonWillEnterForegroundNotification"]
@@ -101,7 +69,6 @@ import Testing
     bridge = nil
     try await mock.send(.sigusr1)
     #expect(notes.all == late)
-    remove()
   }
 
   @Test func aSubjectPostsOnItsOwnThreads() async throws {
@@ -109,16 +76,17 @@ import Testing
       configuration: LifecycleConfiguration(
         signals: [:], exitGrace: nil, logging: .off, interfaces: .plain))
     let notes = Log()
-    let remove = center.note(nil) { notes.add("\($0.name.rawValue) on \(threadName())") }
+    center.note(nil) { notes.add("\($0.name.rawValue) on \(threadName())") }
     let bridge = subject.bridge(to: center)
-    let exit = try await subject.run {}
-    #expect(exit.status == 0)
+    let exit = try await subject.run { #expect(notes.all.count == 2) }
+    #expect(exit.status == 0 && exit.error == nil)
+    #expect(exit.report.entries.contains { $0.observer == "body" })
     #expect(
       notes.all
         == [
           "DidFinishLaunching", "WillEnterForeground", "DidEnterBackground", "ShouldSaveState",
           "WillTerminate",
         ].map { "Daemon\($0)Notification on lifecycle" })
-    withExtendedLifetime(bridge) { remove() }
+    withExtendedLifetime(bridge) {}
   }
 }

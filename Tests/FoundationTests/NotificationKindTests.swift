@@ -1,37 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycleTesting
-import Synchronization
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
 
 /// Has every hook, and notes the types that it receives.
-private final class EveryHook: LaunchObserver, ForegroundObserver, BackgroundObserver,
-  StateObserver, ReloadObserver, SuspendObserver, ResumeObserver, PressureObserver, HealthObserver,
-  TerminationObserver
-{
-  private let types = Mutex<[any LifecycleNotification.Type]>([])
-  private func note(_ notification: some LifecycleNotification) {
-    types.withLock { $0.append(type(of: notification)) }
-  }
-  /// Those received since the last call.
-  func take() -> [any LifecycleNotification.Type] {
-    types.withLock { types in
-      defer { types = [] }
-      return types
-    }
-  }
-
-  func didFinishLaunching(_ notification: DidFinishLaunching) { note(notification) }
-  func willEnterForeground(_ notification: WillEnterForeground) { note(notification) }
-  func didEnterBackground(_ notification: DidEnterBackground) { note(notification) }
-  func shouldSaveState(_ notification: ShouldSaveState) { note(notification) }
-  func shouldReload(_ notification: ShouldReload) { note(notification) }
-  func willSuspend(_ notification: WillSuspend) { note(notification) }
-  func didResume(_ notification: DidResume) { note(notification) }
-  func didReceivePressure(_ notification: DidReceivePressure) { note(notification) }
-  func checkHealth(_ notification: CheckHealth) { note(notification) }
-  func willTerminate(_ notification: WillTerminate) { note(notification) }
+private final class EveryHook: EveryHookObserver {
+  let log = Log()
+  func receive(_ notification: some LifecycleNotification) { log.add("\(type(of: notification))") }
 }
 
 @Suite struct NotificationKindTests {
@@ -43,14 +20,8 @@ private final class EveryHook: LaunchObserver, ForegroundObserver, BackgroundObs
     #expect(hook.notification == ObjectIdentifier(kind.row.type))
     try await hook.call(
       observer, .kind(kind), LifecycleContext())
-    #expect(observer.take().map { "\($0)" } == ["\(kind.row.type)"])
+    #expect(observer.log.all == ["\(kind.row.type)"])
     #expect(NotificationKind(kind.row.type) == kind)
-  }
-
-  @Test func whatATypeDoesNotAdoptIsNotFound() {
-    actor Saver: StateObserver { func shouldSaveState(_ notification: ShouldSaveState) {} }
-    let found = NotificationKind.allCases.filter { Hook.search(Saver.self, for: $0) != nil }
-    #expect(found == [.shouldSaveState])
   }
 
   @Test func wordsAreWithinATimeline() {
@@ -68,11 +39,11 @@ private final class EveryHook: LaunchObserver, ForegroundObserver, BackgroundObs
     let mock = MockLifecycleSubject(configuration: LifecycleConfiguration(signals: signals))
     mock.addObserver(observer)
     try await mock.waitUntilSettled()
-    _ = observer.take()
+    observer.log.clear()
     let report = try await mock.send(.sigalrm)
     #expect(report.problems.isEmpty)
     let row = try #require(request.transition).row
-    #expect(observer.take().map { "\($0)" } == row.steps.compactMap(\.type).map { "\($0)" })
+    #expect(observer.log.all == row.steps.compactMap(\.type).map { "\($0)" })
     #expect(row.messageID != nil)
   }
 }

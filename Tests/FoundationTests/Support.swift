@@ -2,14 +2,9 @@
 import Foundation
 
 extension NotificationCenter {
-  /// Observes by name on the poster's thread, until `remove` is called.
-  func note(
-    _ name: Notification.Name?, _ body: @escaping @Sendable (Notification) -> Void
-  ) -> @Sendable () -> Void {
-    // A token that is only handed back.
-    nonisolated(unsafe) let token = addObserver(
-      forName: name, object: nil, queue: nil, using: body)
-    return { self.removeObserver(token) }
+  /// Observes by name on the poster's thread, for as long as the centre is there.
+  func note(_ name: Notification.Name?, _ body: @escaping @Sendable (Notification) -> Void) {
+    _ = addObserver(forName: name, object: nil, queue: nil, using: body)
   }
 }
 

@@ -138,20 +138,6 @@ import Testing
     owned.withLock { $0 = [] }
   }
 
-  @Test func oneThatComesInTheMidstIsToldAfterwards() async throws {
-    let subject = Mutex<MockLifecycleSubject?>(nil)
-    let log = log
-    let late = Member(999, log) { _, _ in }
-    let (mock, _) = try await mock(20) { number, _ in
-      if number == 9 { subject.withLock { $0 }?.addObserver(late) }
-    }
-    subject.withLock { $0 = mock }
-    defer { subject.withLock { $0 = nil } }
-    try await mock.send(.sigusr2)
-    try await mock.waitUntilSettled()
-    #expect(log.all == numbers(0..<20) + ["999"])
-  }
-
   // MARK: Termination
 
   @Test(arguments: indices) func aTerminationOvertakesAtAnyIndex(index: Int) async throws {
@@ -180,7 +166,6 @@ import Testing
       configuration: LifecycleConfiguration(
         signals: [:], hookTimeout: .milliseconds(30), cancellationGrace: .seconds(50),
         exitGrace: nil, logging: .off))
-    let log = log
     let members = (0..<200).map { number in
       Member(number, log) { number, _ in
         if number == 150 { while !Task.isCancelled { await Task.yield() } }

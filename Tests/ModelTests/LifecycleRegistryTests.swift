@@ -106,14 +106,6 @@ import Testing
     #expect(plans.map { $0.cause.signal != nil } == [true, false])
   }
 
-  /// Which enters the background on its way.
-  @Test func theSleepIsBeforeAPause() {
-    var registry = launched(first)
-    receive(.pause, &registry)
-    receive(.suspend, &registry)
-    #expect(deliver(&registry).map(\.kind) == [.suspend, .suspend, .suspend])
-  }
-
   /// Nor does what came between the two overtake it.
   @Test func aPauseWithItsSleepIsBeforeALaterPost() {
     struct Note: CustomNotification {}

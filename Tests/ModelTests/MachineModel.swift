@@ -244,14 +244,8 @@ struct MachineModel {
     give(.post(post, inside: call))
   }
 
-  private static let receives: [ObjectIdentifier?] = {
-    let types: [any LifecycleNotification.Type] = [
-      DidFinishLaunching.self, WillEnterForeground.self, DidEnterBackground.self,
-      ShouldSaveState.self, ShouldReload.self, WillSuspend.self, DidResume.self,
-      DidReceivePressure.self, Note.self, CheckHealth.self, WillTerminate.self,
-    ]
-    return types.map { ObjectIdentifier($0) }
-  }()
+  private static let receives: [ObjectIdentifier?] =
+    NotificationKind.allCases.map { ObjectIdentifier($0.row.type) } + [ObjectIdentifier(Note.self)]
 
   private func index(of call: CallID) -> Int {
     Int(shared.machine.calls.find(call)?.observer?.value ?? 1) - 1
@@ -278,15 +272,7 @@ struct MachineModel {
       guard let call = shared.machine.calls.find(id), call.isAbandoned || call.isCancelled,
         call.observer != nil
       else { continue }
-      noteFailure(of: call.step, index(of: id))
-    }
-  }
-
-  private mutating func noteFailure(of step: LifecycleStep, _ index: Int) {
-    switch step.kind {
-    case .didFinishLaunching: observers[index].history.hasLaunchFailed = true
-    case .willEnterForeground: observers[index].history.hasMissedForeground = true
-    default: break
+      observers[index(of: id)].history.noteFailure(of: call.step)
     }
   }
 
@@ -312,7 +298,7 @@ struct MachineModel {
 
   private mutating func end(_ id: CallID, _ end: LifecycleMachine.CallEnd) {
     if case .failed = end, let call = shared.machine.calls.find(id) {
-      noteFailure(of: call.step, index(of: id))
+      observers[index(of: id)].history.noteFailure(of: call.step)
     }
     // One that was abandoned, and completes, has entered all the same.
     if case .completed = end, let call = shared.machine.calls.find(id), call.isAbandoned,

@@ -295,20 +295,8 @@ struct MachineSimulation: ~Copyable {
     if machine.deadline <= now { fail("the clock has something to do at a time that is over") }
     for (call, hook) in hooks where !hook.isDropped && !machine.calls.isCurrent(call) {
       if hook.begun != nil, !hook.isCancelled { fail("abandoned without having been cancelled") }
-      noteFailure(of: hook.step, hook.observer)
+      change(hook.observer) { $0.history.noteFailure(of: hook.step) }
     }
-  }
-
-  private mutating func noteFailure(of step: LifecycleStep, _ id: ObserverID) {
-    switch step.kind {
-    case .didFinishLaunching: noteFailedLaunch(id)
-    case .willEnterForeground: change(id) { $0.history.hasMissedForeground = true }
-    default: break
-    }
-  }
-
-  private mutating func noteFailedLaunch(_ id: ObserverID) {
-    change(id) { $0.history.hasLaunchFailed = true }
   }
 
   private mutating func change(_ id: ObserverID, _ body: (inout Observer) -> Void) {
@@ -372,7 +360,9 @@ struct MachineSimulation: ~Copyable {
   private mutating func end(_ call: CallID) {
     guard let hook = hooks.removeValue(forKey: call) else { return }
     let isFailed = hook.behaviour == .fails
-    if isFailed || hook.isCancelled { noteFailure(of: hook.step, hook.observer) }
+    if isFailed || hook.isCancelled {
+      change(hook.observer) { $0.history.noteFailure(of: hook.step) }
+    }
     // One that was abandoned, and completes, has entered all the same.
     if !isFailed, hook.step.kind == .willEnterForeground, !machine.registry.isLaunchTransition,
       machine.calls.find(call)?.isAbandoned == true
@@ -620,7 +610,7 @@ struct MachineSimulation: ~Copyable {
     where entry.notification == DidFinishLaunching.self && entry.outcome.severity > 0 {
       if case .skipped = entry.outcome { continue }
       if let id = observers.first(where: { $0.id.value == entry.registration })?.id {
-        noteFailedLaunch(id)
+        change(id) { $0.history.hasLaunchFailed = true }
       }
     }
     for (type, ids) in expected {

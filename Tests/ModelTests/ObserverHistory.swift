@@ -53,6 +53,15 @@ struct ObserverHistory: Sendable {
     return isSuspended && !registry.isSuspended ? "at rest an observer sleeps on" : nil
   }
 
+  /// A hook failed, or did not end in time.
+  mutating func noteFailure(of step: LifecycleStep) {
+    switch step.kind {
+    case .didFinishLaunching: hasLaunchFailed = true
+    case .willEnterForeground: hasMissedForeground = true
+    default: break
+    }
+  }
+
   /// A hook was called; what is wrong with that.
   mutating func receive(_ step: LifecycleStep) -> String? {
     switch step.kind {

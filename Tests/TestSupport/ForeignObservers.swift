@@ -32,8 +32,7 @@ public actor ForeignActor: NotingObserver, LaunchObserver {
 
 public final class ForeignBox<Element: Sendable>: NotingObserver, LaunchObserver {
   public let received = ReceivedHooks()
-  public let element: Element
-  public init(_ element: Element) { self.element = element }
+  public init() {}
   public func didFinishLaunching(_ notification: DidFinishLaunching) { received.add(notification) }
 }
 

@@ -98,18 +98,6 @@ package final class Gate: Sendable {
 }
 
 extension LifecycleObservable {
-  /// Adds an observer that runs these closures.
-  package func script(
-    name: String? = nil, phase: LifecyclePhase = .standard, timeout: Duration? = nil,
-    foreground: @escaping @Sendable (WillEnterForeground) async throws -> Void = { _ in },
-    background: @escaping @Sendable (DidEnterBackground) async throws -> Void = { _ in },
-    save: @escaping @Sendable (ShouldSaveState) async throws -> Void = { _ in }
-  ) {
-    addObserver(
-      Scripted(foreground: foreground, background: background, save: save), name: name,
-      phase: phase, timeout: timeout)
-  }
-
   /// Calls the body for each notification of the type until the subject is gone, so that there is no token to keep.
   package func on<N: LifecycleNotification>(
     _ type: N.Type, name: String? = nil, phase: LifecyclePhase = .standard,
