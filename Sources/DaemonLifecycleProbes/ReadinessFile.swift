@@ -4,7 +4,7 @@ public import DaemonLifecycle
 import DaemonSystemd
 import Synchronization
 
-/// The readiness file: removed at the launch, made by a rename, and removed when the daemon stops being ready.
+/// The readiness file: removed at the start, made by a rename, and removed when the daemon stops being ready.
 ///
 /// It makes a few system calls on a local file system, which do not block. Failed calls are tried again until they
 /// succeed: a daemon that serves must not look unready because the disk was full for a moment.
@@ -15,8 +15,8 @@ final class ReadinessFile: ReadinessOutput {
     var isReady = false
     /// Whether the file was made, and not removed since.
     var isMade = false
-    /// Whether one that a dead process has left could not be removed.
-    var isLeft = false
+    /// Whether one may be there that a dead process has left.
+    var isLeft = true
     /// The last problem, so that it is logged once.
     var lastProblem: String?
     var backoff = Backoff(longest: .seconds(2))
@@ -56,9 +56,10 @@ final class ReadinessFile: ReadinessOutput {
     let problem = state.withLock { state -> String? in
       if state.isMade { return nil }
       let canMake = access(directory, W_OK | X_OK) == 0
-      state.lastProblem = canMake ? remove() : failure("make", clinux_errno())
-      state.isLeft = canMake && state.lastProblem != nil
-      return state.lastProblem
+      let problem = canMake ? remove() : failure("make", clinux_errno())
+      state.isLeft = canMake && problem != nil
+      defer { state.lastProblem = problem }
+      return problem == state.lastProblem ? nil : problem
     }
     if let problem { warn(problem) }
   }
@@ -154,8 +155,8 @@ extension LifecycleInterface {
   /// removed as soon as a pause, a suspend or a termination is requested: before any hook is called, even while a hook of
   /// another delivery still runs, and at the beginning of `stopDelay`.
   ///
-  /// It is created atomically, with mode 0600. A process that is killed leaves it behind; the next launch removes the
-  /// file at the path first, so every subject needs a file of its own. What fails is logged, and tried again.
+  /// It is created atomically, with mode 0600. A process that is killed leaves it behind; the next start removes the
+  /// file at the path first, before the set-up, so every subject needs a file of its own. What fails is logged, and tried again.
   ///
   /// - Parameter path: Its absolute path. The directory must exist, be writable for the daemon, and be on a local file
   ///   system, such as an `emptyDir` or `/run`: the threads that deliver notifications create and remove the file, and

@@ -12,8 +12,8 @@ extension LifecycleConfiguration {
   /// ```
   ///
   /// The threads are not interrupted: the kernel says where each waits (proc_pid_syscall(5)), and the call frame
-  /// information of the code leads from there to its callers. So a thread that runs is named as running, and a hook that
-  /// is suspended has none. Functions that the optimizer has inlined or called last have no frame. Of a stripped program
+  /// information of the code leads from there to its callers. So a thread that runs is not found, and a hook that is
+  /// suspended has none. Functions that the optimizer has inlined or called last have no frame. Of a stripped program
   /// the places are offsets, for addr2line(1). Where /proc is not accessible, nothing is logged.
   ///
   /// It needs a few milliseconds for each thread, on a thread of the subject's own. x86-64; on arm64 it was compiled, and

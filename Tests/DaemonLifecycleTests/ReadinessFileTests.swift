@@ -32,6 +32,21 @@ import Testing
     #expect(folder.names == ["ready"])
   }
 
+  /// A set-up may be long, and fail.
+  @Test func itGoesBeforeTheSetUp() async throws {
+    try folder.write("ready\npid 1\n", to: "ready")
+    let (path, log) = (path, log)
+    var configuration = LifecycleConfiguration(signals: [:], logging: .off)
+    configuration.interfaces = [.readinessFile(path)]
+    await #expect(throws: Failure.self) {
+      try await LifecycleSubject.run(configuration) { _ in
+        log.add(exists(path) ? "there" : "gone")
+        throw Failure()
+      }
+    }
+    #expect(log.all == ["gone"] && !exists(path))
+  }
+
   @Test func whatCouldNotBeRemovedAtOnceGoesLater() throws {
     // A directory, which unlink(2) does not remove.
     mkdir(path, 0o700)

@@ -151,6 +151,26 @@ import Testing
     #expect(found == nil)
   }
 
+  /// A run that has more steps than that counts as one without end, and one without rest is ended after its last event.
+  @Test func theLastEventComesInTime() {
+    for seed in 0..<200 as Range<UInt64> {
+      let choices = Choices(seed: seed, events: ["pause", "terminate"], upTo: 3, length: 5100)
+      #expect(choices.events.last?.step ?? 0 <= ExploredRun.mostSteps / 2)
+    }
+  }
+
+  /// Of what a pause has cancelled an error of its own is no failure.
+  @Test func aCancelledBodyMayThrow() async throws {
+    let found = await finding(
+      in: { run in
+        run.mock.addForeground {
+          do { try await run.mock.clock.sleep(for: .seconds(1000)) } catch { throw DiskFull() }
+        }
+        return {}
+      }, for: .milliseconds(300))
+    #expect(found == nil)
+  }
+
   @Test(.long) func aJobThatBlocksIsNamed() async throws {
     let found = await finding(in: { run in
       run.mock.addObserver(Blocked())

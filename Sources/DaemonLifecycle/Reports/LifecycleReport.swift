@@ -68,7 +68,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     /// The text of a failed hook's error, rendered where it was thrown.
     package internal(set) var errorText: String?
     /// Whether it is what a body threw after its requested cancellation, which does not decide the exit status.
-    var isLate = false
+    package var isLate = false
     /// The time at which it began; for a hook that was not called, the time at which it would have been its turn.
     var began = MonotonicTime(nanoseconds: 0)
     /// The number of the observer's registration.

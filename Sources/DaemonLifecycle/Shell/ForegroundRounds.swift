@@ -84,8 +84,12 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     self.name = name
     self.drains = drains
     self.waitsUntilReady = waitsUntilReady
-    self.body = body
     restarting = policy.map { RestartingBody(core, $0, name, body) }
+    if let restarting {
+      self.body = { try await restarting.run($0) }
+    } else {
+      self.body = body
+    }
   }
 
   // MARK: Hooks
@@ -187,17 +191,13 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     // Detached: a hook's task-local values must not mark the body's work as part of the hook.
     let task = Task.detached(executorPreference: core?.executor.pool) {
       do {
-        try await ForegroundRound.$current.withValue(round) { try await self.perform(round) }
+        try await ForegroundRound.$current.withValue(round) { try await self.body(round) }
         self.ended(nil)
       } catch {
         self.ended(error)
       }
     }
     if state.withLock({ $0.update(round) { $0.task.run(as: task) } }) == true { task.cancel() }
-  }
-
-  private func perform(_ round: ForegroundRound) async throws {
-    if let restarting { try await restarting.run(round) } else { try await body(round) }
   }
 
   /// Forgets the failures of a body whose caller has gone on.

@@ -86,7 +86,8 @@ extension LifecycleCore {
     }
   }
 
-  /// Has an output try again at a time. In a mock, which has no thread for it, the next fact does.
+  /// Has an output try again at a time. A mock has no thread for it: there a sink is given the next
+  /// fact, and a readiness file the next change.
   func retry(_ output: any Retrying, at deadline: MonotonicTime?) {
     guard let deadline, virtualTime == nil else { return }
     let attempt = Sleeper { [weak self, weak output] in

@@ -8,6 +8,9 @@ import Synchronization
 public final class ExploredRun: Sendable {
   typealias Check = @Sendable () async throws -> Void
 
+  /// A run that goes on for longer counts as one without end.
+  static let mostSteps = 20_000
+
   /// The lifecycle of this run. The exploration launches it, sends it events, moves its clock, and ends it.
   public let mock: MockLifecycleSubject
 
@@ -83,7 +86,7 @@ public final class ExploredRun: Sendable {
           }
           if stopsAtRest { return nil }
         }
-        if choices.withLock(\.step) > 20_000 {
+        if choices.withLock(\.step) > Self.mostSteps {
           return "After 20,000 steps there is still a job to run\(whileText)."
         }
         if !step(ready, explorer) { return "The daemon does not end\(whileText)." }
@@ -146,7 +149,7 @@ public final class ExploredRun: Sendable {
       completed.withLock { $0 = result }
     }
     var steps = 0
-    while jobs.count(of: mock.core) > 0, steps < 20_000, completed.withLock({ $0 == nil }) {
+    while jobs.count(of: mock.core) > 0, steps < Self.mostSteps, completed.withLock({ $0 == nil }) {
       jobs.perform()
       steps += 1
     }
@@ -186,7 +189,8 @@ public final class ExploredRun: Sendable {
       for entry in report.problems {
         switch entry.outcome {
         case .completed, .skipped(.overtaken), .skipped(.earlierHookFailed): continue
-        case .failed where aFakeFailed: continue
+        // What a body throws after its cancellation has no effect.
+        case .failed where aFakeFailed || entry.isLate: continue
         // The body's error is the cause, too.
         case .failed: return entry.notification == nil ? "\(entry)" : "\(entry) (\(report.cause))"
         default:

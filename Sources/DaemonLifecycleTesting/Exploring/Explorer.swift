@@ -62,7 +62,10 @@ final class Explorer: Sendable {
     if isCancelled.load(ordering: .relaxed) { throw CancellationError() }
     let run = ExploredRun(choices, configuration)
     current.withLock { $0 = run }
-    try run.begin(daemon)
+    do { try run.begin(daemon) } catch {
+      run.end()
+      throw error
+    }
     return run
   }
 
@@ -134,7 +137,7 @@ final class Explorer: Sendable {
     throw failure(of: run, problem, "\nFound in \(runs) run\(runs == 1 ? "" : "s"), \(time).")
   }
 
-  /// Leaves choices out as long as the run fails without them.
+  /// Leaves choices out as long as the run fails without them, and has events come sooner.
   private func shortest(
     _ failed: ExploredRun, _ problem: String, _ runsLeft: inout Int
   ) throws -> (run: ExploredRun, problem: String) {
@@ -153,6 +156,17 @@ final class Explorer: Sendable {
         start += size
       }
       if start >= shortest.length { (size, start) = (size / 2, 0) }
+    }
+    var record = shortest.choices.withLock(\.record)
+    for index in record.indices where Choices.isEvent(record[index].word) {
+      while record[index].step > 1, runsLeft > 0 {
+        runsLeft -= 1
+        var sooner = record
+        sooner[index].step /= 2
+        let (run, stillWrong) = try perform(Choices(given: sooner), Self.text(of: sooner))
+        guard let stillWrong, run.length <= sooner.count else { break }
+        (shortest, problem, record) = (run, stillWrong, sooner)
+      }
     }
     return (shortest, problem)
   }

@@ -52,13 +52,15 @@ extension MockLifecycleSubject {
         let answer: Answer = { result in caller.withLock { $0.take() }?.resume(with: result) }
         let hasEnded = Semaphore()
         let starts = Thread.spawn(named: "explorer") {
-          answer(
-            Result {
-              try RunJobs.capturing {
-                if let text { return try explorer.replay(text) }
-                return try explorer.explore(upTo: max(0, count), for: duration, seed: seed)
-              }
-            })
+          let result = Result {
+            try RunJobs.capturing {
+              if let text { return try explorer.replay(text) }
+              return try explorer.explore(upTo: max(0, count), for: duration, seed: seed)
+            }
+          }
+          // The process may end as soon as the caller has its answer.
+          explorer.trace.remove()
+          answer(result)
           hasEnded.signal()
         }
         let isWatched = Thread.spawn(named: "explorer-watch") { watch(explorer, answer, hasEnded) }
