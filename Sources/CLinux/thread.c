@@ -3,6 +3,7 @@
 #include "CLinux.h"
 
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 
 int clinux_start_thread(void *(*body)(void *), void *context) {
   pthread_attr_t attributes;
@@ -15,6 +16,17 @@ int clinux_start_thread(void *(*body)(void *), void *context) {
 }
 
 void clinux_name_this_thread(const char *name) { pthread_setname_np(pthread_self(), name); }
+
+uint64_t clinux_process_number(pid_t pid) {
+  int process = (int)syscall(SYS_pidfd_open, pid, 0);
+  if (process < 0) return 0;
+  struct statfs system;
+  struct stat file;
+  // PID_FS_MAGIC, which headers have not had for long. Before, all such descriptors shared a file.
+  bool is_known = fstatfs(process, &system) == 0 && system.f_type == 0x50494446 && fstat(process, &file) == 0;
+  close(process);
+  return is_known ? file.st_ino : 0;
+}
 
 bool clinux_is_main_thread(void) { return syscall(SYS_gettid) == getpid(); }
 

@@ -3,7 +3,7 @@ import CLinux
 
 extension ServiceEnvironment {
   /// The names of the descriptors passed to this process, from descriptor 3 on (`LISTEN_FDS`, `LISTEN_FDNAMES`,
-  /// `LISTEN_PID`); empty when there are none, or they are for another process.
+  /// `LISTEN_PID`, `LISTEN_PIDFDID` of systemd 259); empty when there are none, or they are for another process.
   ///
   /// Without names each is "unknown", as in sd_listen_fds_with_names(3). Sockets come first, in the order of the socket
   /// units, then stored descriptors. ``Preservation`` takes them over.
@@ -12,6 +12,11 @@ extension ServiceEnvironment {
   package var passedDescriptorNames: [String] {
     get throws(SystemdError) {
       guard try processID(in: "LISTEN_PID") == processID else { return [] }
+      // Another process may have had the same pid, or has it in another namespace, and its environment may be inherited.
+      if let number: UInt64 = try number(in: "LISTEN_PIDFDID") {
+        let own = clinux_process_number(processID)
+        guard own == 0 || own == number else { return [] }
+      }
       guard let count: Int32 = try number(in: "LISTEN_FDS"), count > 0 else { return [] }
       // The hard limit, since a process may lower the soft one while it has more open. Where that is unlimited, as in many
       // containers, it is the kernel's default (fs.nr_open). Names for more would exhaust memory.

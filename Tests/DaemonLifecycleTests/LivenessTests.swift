@@ -96,6 +96,20 @@ import Testing
     }
   }
 
+  /// A daemon that pings by a rule of its own would otherwise be pinged for.
+  @Test(arguments: [false, true]) func theWatchdogIsPingedOnRequestAlone(pings: Bool) async throws {
+    let manager = try FakeServiceManager()
+    var configuration = LifecycleConfiguration(
+      interfaces: [.serviceManager(watchdog: pings), .livenessFile(path)])
+    configuration.environment = ServiceEnvironment(
+      manager.environment.merging(["WATCHDOG_USEC": "30000000"]) { $1 })
+    let wiring = LifecycleWiring(configuration)
+    for sink in wiring.sinks { _ = sink.receive(.healthy) }
+    for sink in wiring.sinks { _ = sink.receive(.terminating(LifecycleCause(.api))) }
+    _ = try await manager.next { $0["STOPPING"] == "1" }
+    #expect(manager.messages.contains { $0["WATCHDOG"] == "1" } == pings)
+  }
+
   @Test func aReadinessFileOfTheSamePathIsAProblem() {
     let same = LifecycleConfiguration(
       interfaces: [.readinessFile("/run/a"), .livenessFile("/run/a")])

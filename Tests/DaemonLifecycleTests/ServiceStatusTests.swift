@@ -151,7 +151,7 @@ import Testing
     launch()
     #expect(tell(.healthy) == [.watchdog])
     let sick = tell(.unhealthy("the pool does not answer"))
-    #expect("\(sick)".contains("no watchdog ping: the pool does not answer"))
+    #expect("\(sick)".contains("not healthy: the pool does not answer"))
     #expect(tell(.unhealthy("the pool does not answer")) == [])
     #expect(tell(.healthy) == [.watchdog, .status("foreground since 12:00 (launch)")])
   }

@@ -179,13 +179,13 @@ struct BusSourceTests {
     path: "/org/freedesktop/systemd1/unit/db_2eservice",
     interface: "org.freedesktop.systemd1.Unit")
 
-  private func answerUnit(_ load: String, _ active: String) {
+  private func answerUnit(_ load: String, _ active: String, id: String = "db.service") {
     peer.answer = { call in
       call.member != "GetAll"
         ? .reply([])
         : .reply([
           .properties([
-            "LoadState": .string(load), "ActiveState": .string(active), "Id": .string("x"),
+            "LoadState": .string(load), "ActiveState": .string(active), "Id": .string(id),
             "After": .array(of: "s", [.string("y")]), "CPUWeight": .uint64(1), "Nice": .int32(1),
           ])
         ])
@@ -206,6 +206,19 @@ struct BusSourceTests {
       if words.last != fact { words.append(fact) }
       #expect(brings(followed, words))
     }
+  }
+
+  /// systemd sends its changes under the unit's own name alone.
+  @Test func anAliasIsFollowed() throws {
+    answerUnit("loaded", "inactive", id: "mariadb.service")
+    let followed = try follow([.unit("db.service")])
+    #expect(brings(followed, ["db.service is inactive"]))
+    answerUnit("loaded", "active", id: "mariadb.service")
+    let own = BusObject(
+      destination: Self.unit.destination,
+      path: "/org/freedesktop/systemd1/unit/mariadb_2eservice", interface: Self.unit.interface)
+    peer.signal("PropertiesChanged", of: own.properties, from: ":1.1", [.string(own.interface)])
+    #expect(brings(followed, ["db.service is inactive", "db.service is active"]))
   }
 
   @Test func aUnitsStateSurvivesTheBus() throws {

@@ -174,6 +174,17 @@ import Testing
     }
   }
 
+  /// In another namespace, or earlier, another process may have this one's pid.
+  @Test func passedDescriptorsAreNotOfAnotherProcessWithThePid() throws {
+    let number = clinux_process_number(getpid())
+    for (passed, count) in [(number, 1), (number &+ 1, number == 0 ? 1 : 0)] {
+      let environment = ServiceEnvironment([
+        "LISTEN_PID": "\(getpid())", "LISTEN_PIDFDID": "\(passed)", "LISTEN_FDS": "1",
+      ])
+      #expect(try environment.passedDescriptorNames.count == count)
+    }
+  }
+
   @Test func contradictoryListsAreErrors() {
     for (fds, names) in [
       ("2", "a"), ("1", "a:b"), ("1", "ä"), ("x", "a"), ("-1", "a"), ("2147483647", "a"),

@@ -17,11 +17,11 @@ import Testing
       try await probe.kill(stuck.signal)
       try await probe.waitForMessage(stuck.says)
       try await probe.waitForStatus {
-        $0.contains("; no watchdog ping: \(stuck.culprit)") && $0.hasSuffix("not answer")
+        $0.contains("; not healthy: \(stuck.culprit)") && $0.hasSuffix("not answer")
       }
       try await probe.wait("ActiveState", is: "failed")
       #expect(try await probe.show("Result") == "watchdog")
-      try await probe.waitForMessage("the watchdog is not pinged: \(stuck.culprit)")
+      try await probe.waitForMessage("not healthy: \(stuck.culprit)")
     }
   }
 
@@ -40,7 +40,7 @@ import Testing
       try await probe.waitForPings(2)
       try await machine.open(machine.gate)
       try await probe.waitForStatus {
-        $0.contains("; no watchdog ping: ") && $0.hasSuffix("not well")
+        $0.contains("; not healthy: ") && $0.hasSuffix("not well")
       }
       try await probe.wait("ActiveState", is: "failed")
       #expect(try await probe.show("Result") == "watchdog")

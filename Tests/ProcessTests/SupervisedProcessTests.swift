@@ -28,7 +28,7 @@ final class SupervisedProcessTests: XCTestCase {
     try folder.write("", to: "sick")
     usleep(2_500_000)  // the stall itself, and not a wait: longer than the period
     daemon.send(SIGCONT)
-    let status = try manager.next { $0["STATUS"]?.contains("no watchdog ping") == true }
+    let status = try manager.next { $0["STATUS"]?.contains("not healthy") == true }
     XCTAssertTrue(status["STATUS"]?.contains("not well") == true)
     XCTAssertEqual(manager.service.watchdogPings, pings + 1, "forgiven once, and then asked")
     daemon.send(SIGTERM)

@@ -219,6 +219,9 @@ static inline int clinux_set_close_on_exec(int fd) { return fcntl(fd, F_SETFD, F
 bool clinux_is_secure(void);
 /// environ(7), to be read once; empty in a process that is secure, as with secure_getenv(3).
 char **clinux_environment(void);
+/// The number of a process that no other process has, until the machine starts again, as in LISTEN_PIDFDID: of its file
+/// on the kernel's file system for processes (Linux 6.9). 0 where that can't be known.
+uint64_t clinux_process_number(pid_t pid);
 /// The hard limit of RLIMIT_NOFILE.
 uint64_t clinux_descriptor_limit(void);
 

@@ -15,7 +15,7 @@ public struct LifecycleConfiguration: Sendable {
   /// and is requested from systemd when the stop begins (`EXTEND_TIMEOUT_USEC=`).
   ///
   /// Elsewhere the default is the platform's grace period, minus a margin of a tenth, at most 2 s: Fly.io and Nomad 5
-  /// s, Cloud Run and process 1 of a container 10 s, Amazon ECS, Heroku and Kubernetes 30 s; otherwise 90 s. Where the
+  /// s, Cloud Run and a container 10 s, Amazon ECS, Heroku and Kubernetes 30 s; otherwise 90 s. Where the
   /// platform is configured otherwise, set a value, or use ``setStopTimeout(fromEnvironment:preStop:in:)``.
   ///
   /// The deadlines of hooks and the save reserve shrink with it, so that a pause that hangs does not cost the save.

@@ -21,7 +21,7 @@ public struct LifecycleInterface: Sendable, Equatable {
     case signals(SignalMap)
     /// Receives the problems of all others.
     case log(LifecycleLogging)
-    /// Of the process's service manager: only one subject of a process has it, and a mock has none.
+    /// Of the process and its service manager, whom only one subject of a process has; a mock has none.
     case service
     /// What a mock has, too: it depends on nothing but the daemon.
     case local

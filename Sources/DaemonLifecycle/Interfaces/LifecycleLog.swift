@@ -47,7 +47,7 @@ final class LifecycleLog: LifecycleSink {
     case .problems(let entries): write(entries, of: .post)
     case .warning(let text): warn(text)
     case .info(let text): info(text)
-    case .unhealthy(let reason): write("the watchdog is not pinged: \(reason)", .error)
+    case .unhealthy(let reason): write("not healthy: \(reason)", .error)
     case .statusNote(let kind, let text?): if !kind.isOnlyForStatus { warn(text) }
     case .draining(let cause, let delay):
       note(

@@ -4,7 +4,7 @@
 /// The ``LifecycleReport/timeline`` of a stop is one entry of the journal, or text on standard error. The process does not
 /// wait for it: if standard error is a full pipe, it is lost.
 public enum LifecycleLogging: Sendable, Hashable {
-  /// Nothing.
+  /// Nothing, but the line of a process that is ended after its exit grace.
   case off
   /// Each hook that did not complete, other problems, what an operator should know and, in the journal, each transition.
   case problems

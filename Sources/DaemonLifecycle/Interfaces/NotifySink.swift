@@ -10,7 +10,7 @@ import Synchronization
 /// listening thread. In a mock, which has no such thread, it waits for the fake service manager to read.
 final class NotifySink: LifecycleSink {
   private struct State {
-    var status = ServiceStatus()
+    var status: ServiceStatus
     var queue = NotifyQueue()
     var backoff = Backoff(longest: .seconds(1))
     /// The time since which nothing could be sent; `nil` while sending works.
@@ -24,14 +24,18 @@ final class NotifySink: LifecycleSink {
 
   private let socket: NotifySocket
   private let timeout: Duration
-  private let state = Mutex(State())
+  private let state: Mutex<State>
   private let warn: @Sendable (String) -> Void
 
-  /// - Parameter waits: Whether it waits for a service manager whose queue is full.
+  /// - Parameters:
+  ///   - waits: Whether it waits for a service manager whose queue is full.
+  ///   - pings: Whether it pings the watchdog when the daemon is healthy.
   init(
-    _ socket: NotifySocket, waits: Bool = false, warn: @escaping @Sendable (String) -> Void
+    _ socket: NotifySocket, waits: Bool = false, pings: Bool = true,
+    warn: @escaping @Sendable (String) -> Void
   ) {
     self.socket = socket
+    state = Mutex(State(status: ServiceStatus(pings: pings)))
     timeout = waits ? Self.patience : .zero
     self.warn = warn
   }
@@ -108,10 +112,13 @@ extension LifecycleInterface {
     Self("service manager", .service) { wiring in
       // A malformed address is among the problems of the environment.
       guard wiring.isSupervised, let address = try? wiring.environment.notifySocket else { return }
+      let period = watchdog ? try? wiring.environment.watchdogPeriod : nil
       do throws(SystemdError) {
-        wiring.sinks.append(NotifySink(try NotifySocket(address: address), warn: wiring.warn))
+        wiring.sinks.append(
+          NotifySink(
+            try NotifySocket(address: address), pings: period != nil, warn: wiring.warn))
       } catch { return wiring.note("\(error) No service manager is notified.") }
-      if watchdog, let period = try? wiring.environment.watchdogPeriod {
+      if let period {
         wiring.checkHealth(within: period, "The watchdog's period (WATCHDOG_USEC, WatchdogSec=)")
       }
     }

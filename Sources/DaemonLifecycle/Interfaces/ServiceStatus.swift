@@ -8,6 +8,8 @@ import DaemonSystemd
 /// - RELOADING carries the time, taken after the signal, and is always answered: by READY, or by STOPPING.
 /// - STOPPING is sent once.
 struct ServiceStatus {
+  /// Whether the watchdog is pinged.
+  private let pings: Bool
   private var isReady = false
   private var isReloading = false
   private var stopping: LifecycleCause?
@@ -22,6 +24,8 @@ struct ServiceStatus {
   private var notes: [(kind: StatusNote, text: String)] = []
   /// The last status that was sent, so that none is sent twice.
   private var lastStatus = ""
+
+  init(pings: Bool = true) { self.pings = pings }
 
   /// Returns the message for a fact at a time of day; empty when there is nothing to send.
   mutating func fields(for fact: LifecycleFact, at clock: String) -> [NotifyField] {
@@ -38,7 +42,7 @@ struct ServiceStatus {
     case .extended(let duration): [.extendTimeout(duration)]
     case .healthy: healthy()
     case .recovered: isReady && stopping == nil ? [.custom(name: "RESTART_RESET", value: "1")] : []
-    case .unhealthy(let reason): statusNote(.health, "no watchdog ping: \(reason)")
+    case .unhealthy(let reason): statusNote(.health, "not healthy: \(reason)")
     case .statusNote(let kind, let text): statusNote(kind, text)
     case .problems(let entries): statusNote(.problem, Self.text(of: entries))
     case .terminated(let exit): terminated(exit)
@@ -141,7 +145,7 @@ struct ServiceStatus {
   }
 
   private mutating func healthy() -> [NotifyField] {
-    [.watchdog] + (notes.contains { $0.kind == .health } ? statusNote(.health, nil) : [])
+    (pings ? [.watchdog] : []) + (notes.contains { $0.kind == .health } ? statusNote(.health, nil) : [])
   }
 
   private mutating func setNote(_ kind: StatusNote, _ text: String?) {

@@ -9,7 +9,7 @@ enum StatusNote: Comparable, Sendable {
   case problem
   /// The failures of work in the foreground that is run again, by its name.
   case restarting(String)
-  /// The reason why the watchdog is not pinged.
+  /// The reason why the daemon gives no sign of life.
   case health
   /// Suspending without a delay lock.
   case delayLock

@@ -49,7 +49,8 @@ struct Choices {
     if Bool.random(using: &random) { words += events.suffix(1) }
     // Some are long: the first run says little about how long something takes. The last event comes long before the run
     // counts as one without end.
-    let length = min(length << [0, 0, 1, 3].randomElement(using: &random)!, ExploredRun.mostSteps / 2)
+    let length = min(
+      length << [0, 0, 1, 3].randomElement(using: &random)!, ExploredRun.mostSteps / 2)
     self.init(given: words.map { (Int.random(in: 1...length, using: &random), $0) })
     // Every other run is easy to read.
     otherJob = seed.isMultiple(of: 2) ? 0 : [0.1, 0.5, 1].randomElement(using: &random)!

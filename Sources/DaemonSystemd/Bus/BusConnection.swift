@@ -261,6 +261,11 @@ package final class BusConnection {
       }
     switch next {
     case .call(let next): send(next, for: entry)
+    case .follow(let match):
+      do throws(BusError) {
+        try bus.match(match, context: entry, Self.signalled, installed: Self.installed)
+      } catch { fail(entry, error) }
+      entry.due = MonotonicTime.now()
     case .malformed: fail(entry, .malformed(call.subject))
     case .again:
       entry.due = min(entry.due, MonotonicTime.now().advanced(by: entry.delay))
@@ -300,7 +305,7 @@ package final class BusConnection {
       switch entry.request.receive(.signal(try bus.values(of: signal, about: member))) {
       case .again: entry.due = MonotonicTime.now()
       case .malformed: fail(entry, .malformed(member))
-      case .done, .call: break
+      case .done, .call, .follow: break
       }
     } catch { fail(entry, error) }
   }

@@ -21,6 +21,8 @@ package struct BusRequest {
     case again
     /// Another call completes the answer.
     case call(BusCall)
+    /// Other signals are requested, too, and the query is sent again at once: what they tell of may have changed before.
+    case follow(BusMatch)
     /// It has an unexpected type, which is reported as a failure.
     case malformed
   }

@@ -77,7 +77,9 @@ extension BusRequest {
   /// so that the launch does not wait. An unknown unit is reported as a problem, unless it was there before, as a
   /// transient unit: then it counts as inactive.
   static func unit(_ name: String, _ inbox: BusInbox) -> BusRequest {
-    let (path, name) = (units + label(ofUnit: name), VisibleText.line(name))
+    let (own, path, name) = (name, units + label(ofUnit: name), VisibleText.line(name))
+    // Of an alias the changes come under the unit's own name alone.
+    var followed = own
     var last = ""
     var isSubscribed = false
     func become(_ state: String) {
@@ -109,6 +111,10 @@ extension BusRequest {
           case .string(let state)? = properties["ActiveState"]
         else { return .malformed }
         if isSubscribed { inbox.settle(name) }
+        if case .string(let id)? = properties["Id"], id != followed {
+          followed = id
+          return .follow(.changes(of: units + label(ofUnit: id), "Unit", .systemd))
+        }
         if load == "not-found", last.isEmpty {
           inbox.setProblem("there is no unit \(name)", of: name)
         } else {
@@ -119,6 +125,8 @@ extension BusRequest {
         if !isSubscribed { inbox.warn(error, without: name) }
         return .call(read)
       case .failure(let error, let call):
+        // The next connection knows nothing of it.
+        if call == nil { followed = own }
         if call != nil, error.kind == .unknownObject {
           inbox.setProblem("there is no unit \(name)", of: name)
         } else {

@@ -68,7 +68,10 @@ final class BusSource: LifecycleSource, LifecycleSink {
   }
 
   @discardableResult func close() -> [SourceInput] {
-    bus.withLock { $0.connection.close() }
+    bus.withLock { bus in
+      bus.connection.close()
+      bus.sleep.close()
+    }
     // So that nobody goes on waiting for it.
     return asksForUnitJob ? [.unitJob(nil)] : []
   }

@@ -99,6 +99,9 @@ final class SleepFollower {
   /// Releases the lock once the work before the sleep has ended; a lock that was taken after it is for the next one.
   func workEnded() { if isAsleep { lock = nil } }
 
+  /// Releases the lock for good. Others may have this object for longer.
+  func close() { lock = nil }
+
   private func keep(_ granted: BusDescriptor) {
     // One that is not needed any more is released with its last reference.
     if isAsleep { return }
