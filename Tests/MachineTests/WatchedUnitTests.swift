@@ -45,6 +45,26 @@ import Testing
     }
   }
 
+  /// systemd sends its changes under the unit's own name alone.
+  @Test(arguments: Release.selected)
+  func anAliasIsFollowed(_ release: Release) async throws {
+    try await release.test { machine in
+      let unit = try await machine.service("needed", exec: "/bin/sleep infinity")
+      let alias = machine.unique("alias") + ".service"
+      // So that it is removed after the test.
+      try await machine.write("/etc/systemd/system/\(alias)", "")
+      try await machine.expect("ln", "-sf", unit.name, "/etc/systemd/system/\(alias)")
+      try await machine.expect("systemctl", "daemon-reload")
+      let service = try await machine.lifecycle("--watch=\(alias)")
+      try await service.start()
+      try await service.wait("StatusText") { $0.hasPrefix("background, \(alias), since") }
+      try await unit.start()
+      try await service.wait("StatusText") { $0.hasPrefix("foreground since") }
+      try await unit.stop()
+      try await service.wait("StatusText") { $0.hasPrefix("background, \(alias), since") }
+    }
+  }
+
   /// An operator's typing error must not keep the daemon from its work.
   @Test(arguments: Release.selected)
   func aMistypedNameIsSaidAndIsNoReason(_ release: Release) async throws {
