@@ -93,8 +93,8 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
     return (value, stored)
   }
 
-  /// Loads the last value. If it is damaged or can't be decoded, sets its files aside, calls `warn` with a sentence,
-  /// and returns `nil`.
+  /// Loads the last value, or the one before it if the last is damaged. If neither is intact, or it can't be decoded, sets
+  /// the files aside and returns `nil`. Calls `warn` with a sentence about each damage.
   ///
   /// Only errors that another attempt would not resolve are handled in this way. A state that is in use, too new, owned
   /// by another user or temporarily unreadable is not changed, and the error is thrown.

@@ -145,7 +145,8 @@ struct ServiceStatus {
   }
 
   private mutating func healthy() -> [NotifyField] {
-    (pings ? [.watchdog] : []) + (notes.contains { $0.kind == .health } ? statusNote(.health, nil) : [])
+    let isNoted = notes.contains { $0.kind == .health }
+    return (pings ? [.watchdog] : []) + (isNoted ? statusNote(.health, nil) : [])
   }
 
   private mutating func setNote(_ kind: StatusNote, _ text: String?) {

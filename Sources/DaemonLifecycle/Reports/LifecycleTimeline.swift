@@ -155,6 +155,8 @@ extension LifecycleTimeline.Row {
         saysTime = false
       }
       if part == last { continue }
+      // A sentence of the author's own.
+      if text.hasSuffix(".") { text.removeLast() }
       text += text.isEmpty ? part : ", \(part)"
       last = part
     }
