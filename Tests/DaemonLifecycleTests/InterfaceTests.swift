@@ -91,7 +91,7 @@ import Testing
   @Test func nobodyWaitsForABusThatCannotBeOpened() {
     let core = LifecycleCore(configuration: .init(logging: .off), asksForUnitJob: true)
     #expect(throws: Unopened.Refusal.self) { try core.listen(to: Unopened()) }
-    #expect(core.state.withLock { if case .known(nil) = $0.unitJob { true } else { false } })
+    #expect(core.state.withLock { $0.unitJob == .some(nil) })
     core.close()
   }
 

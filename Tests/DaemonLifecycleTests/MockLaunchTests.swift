@@ -10,7 +10,8 @@ import Testing
   private let log = Log()
   private let mock = MockLifecycleSubject()
 
-  @Test(arguments: LifecycleState.allCases) func itHasTheStateAtOnceAndLater(state: LifecycleState)
+  @Test(arguments: [.launching, .background, .foreground, .terminated] as [LifecycleState])
+  func itHasTheStateAtOnceAndLater(state: LifecycleState)
     async throws
   {
     let mock = MockLifecycleSubject(state: state)

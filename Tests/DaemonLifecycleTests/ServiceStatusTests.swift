@@ -45,7 +45,7 @@ import Testing
   @Test mutating func readyComesWithTheLaunchAndOnce() {
     #expect(tell(.began(.launch, LifecycleCause(.launch), at: time)) == [.status("launching")])
     #expect(tell(.began(.reload, Self.signal, at: time)) == [])
-    #expect(tell(.unmappedReload(Self.signal, at: time)) == [])
+    #expect(tell(.unmappedReload(at: time)) == [])
     #expect(tell(.ended(.launch, report(), .zero, snapshot(.foreground))) == [])
     #expect(
       tell(.launched(snapshot(.foreground)))
@@ -121,7 +121,7 @@ import Testing
     #expect(tell(.ended(.reload, report(), .zero, snapshot(.foreground))) == [])
     #expect(tell(.terminating(term)) == [])
     #expect(tell(.launched(snapshot(.foreground))) == [])
-    #expect(tell(.unmappedReload(Self.signal, at: time)) == [])
+    #expect(tell(.unmappedReload(at: time)) == [])
     #expect(tell(.began(.reload, Self.signal, at: time)) == [])
   }
 
@@ -134,7 +134,7 @@ import Testing
 
   @Test mutating func anUnmappedReloadIsAnsweredAtOnce() {
     launch()
-    let fields = tell(.unmappedReload(Self.signal, at: time))
+    let fields = tell(.unmappedReload(at: time))
     #expect(fields.prefix(2) == [.reloading(at: 42), .ready])
     #expect("\(fields)".contains("the signal map has no reload"))
   }

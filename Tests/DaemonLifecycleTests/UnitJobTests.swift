@@ -71,10 +71,7 @@ import Testing
     await core.advance(by: .seconds(1))
     try await core.untilIdle()
     #expect(asker.answer == .some(nil))
-    let waiting = core.state.withLock { state in
-      if case .unknown(let waiters) = state.unitJob { waiters.count } else { -1 }
-    }
-    #expect(waiting == 0, "nothing of it is left")
+    #expect(core.state.withLock { $0.unitJobWaiters.isEmpty }, "nothing of it is left")
     core.close()
   }
 

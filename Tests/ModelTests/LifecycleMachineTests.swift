@@ -387,7 +387,7 @@ import Testing
   @Test func whatIsSaidToOperatorsIsPublished() {
     let inputs: [LifecycleMachine.Input] = [
       .status("busy"), .fact(.statusNote(.watched, "down")), .fact(.warning("late")),
-      .fact(.recovered), .fact(.unmappedReload(LifecycleCause(.api), at: at(0))),
+      .fact(.recovered), .fact(.unmappedReload(at: at(0))),
     ]
     let said = inputs.flatMap { daemon.give($0).facts }.map { fact in
       switch fact {

@@ -32,7 +32,7 @@ import Testing
   private func launched(_ ids: ObserverID...) -> LifecycleRegistry {
     var registry = LifecycleRegistry()
     for id in ids { registry.members.add(id, phase: .standard) }
-    registry.launch(LifecycleCause(.api))
+    registry.requests.launch = LifecycleCause(.api)
     deliver(&registry)
     return registry
   }
@@ -43,7 +43,7 @@ import Testing
 
   @Test func theLaunchHasTheCauseOfItsRequest() {
     var registry = LifecycleRegistry()
-    registry.launch(LifecycleCause(.api))
+    registry.requests.launch = LifecycleCause(.api)
     let plans = deliver(&registry)
     #expect(names(plans) == ["DidFinishLaunching", "WillEnterForeground"])
     for plan in plans {
@@ -58,7 +58,7 @@ import Testing
   /// Else its hold could be passed for good.
   @Test func theLaunchIsATransitionUntilItIsOver() {
     var registry = LifecycleRegistry()
-    registry.launch(LifecycleCause(.api))
+    registry.requests.launch = LifecycleCause(.api)
     _ = registry.next()
     #expect(registry.isLaunchTransition)
     registry.finishStep()
@@ -127,7 +127,7 @@ import Testing
   /// It is over with the step before, also behind a hold.
   @Test func aStepThatIsNoLongerRequestedKeepsNoTransitionOpen() {
     var registry = LifecycleRegistry()
-    registry.launch(LifecycleCause(.api))
+    registry.requests.launch = LifecycleCause(.api)
     _ = registry.next()
     receive(.pause, &registry)
     let isOver = registry.finishStep()

@@ -18,7 +18,6 @@ package struct LifecycleWiring {
   /// Each receives every fact that the machine publishes.
   var sinks: [any LifecycleSink] = []
   package var readiness: [any ReadinessOutput] = []
-  private var healthActions: [@Sendable () -> Void] = []
   /// What is read and followed over the buses.
   var busInputs: [BusInput] = []
   /// The time within which a check of health must succeed: the shortest that is wanted; `nil` without any.
@@ -40,7 +39,6 @@ package struct LifecycleWiring {
     self.interfaces = interfaces.distinct
     for interface in self.interfaces { interface.connect(&self) }
     connectBuses()
-    if !healthActions.isEmpty { sinks.append(HealthSink(healthActions)) }
     if let watchdogPeriod { sources.append(WatchdogSource(period: watchdogPeriod)) }
   }
 
@@ -51,7 +49,7 @@ package struct LifecycleWiring {
 
   /// Calls an action when the launch has ended, and whenever a check has found the daemon healthy. It must not block.
   package mutating func whenHealthy(_ action: @escaping @Sendable () -> Void) {
-    healthActions.append(action)
+    sinks.append(HealthSink(action))
   }
 
   /// Has the health checked, within the given period or the shortest possible one.
@@ -68,14 +66,14 @@ package struct LifecycleWiring {
   }
 }
 
-/// Tells outputs for which nothing else matters that the daemon is healthy.
+/// Tells an output for which nothing else matters that the daemon is healthy.
 private final class HealthSink: LifecycleSink {
-  private let actions: [@Sendable () -> Void]
-  init(_ actions: [@Sendable () -> Void]) { self.actions = actions }
+  private let action: @Sendable () -> Void
+  init(_ action: @escaping @Sendable () -> Void) { self.action = action }
 
   @discardableResult func receive(_ fact: LifecycleFact) -> MonotonicTime? {
     switch fact {
-    case .launched, .healthy: for action in actions { action() }
+    case .launched, .healthy: action()
     default: break
     }
     return nil

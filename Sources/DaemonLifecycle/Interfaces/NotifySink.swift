@@ -70,7 +70,7 @@ final class NotifySink: LifecycleSink {
           noteDelay(error, &state)
           return state.backoff.nextAttempt()
         }
-        note(error, &state)
+        note(error, "systemd was not notified", &state)
       }
       state.queue.removeFirst()
     }
@@ -80,21 +80,19 @@ final class NotifySink: LifecycleSink {
 
   // MARK: Errors
 
-  private func note(_ error: SystemdError, _ state: inout State) {
-    guard state.lastError != error else { return }
-    state.lastError = error
-    warn("systemd was not notified: \(error)")
-  }
-
   private func noteDelay(_ error: SystemdError, _ state: inout State) {
     let now = MonotonicTime.now()
     let since = state.stuckSince ?? now
     state.stuckSince = since
-    guard since.duration(to: now) >= Self.patience, state.lastError != error else { return }
+    guard since.duration(to: now) >= Self.patience else { return }
+    let time = Self.patience.forReading
+    note(error, "systemd could not be notified for \(time); the daemon keeps trying", &state)
+  }
+
+  private func note(_ error: SystemdError, _ text: String, _ state: inout State) {
+    guard state.lastError != error else { return }
     state.lastError = error
-    warn(
-      "systemd could not be notified for \(Self.patience.forReading); the daemon keeps trying: \(error)"
-    )
+    warn("\(text): \(error)")
   }
 }
 

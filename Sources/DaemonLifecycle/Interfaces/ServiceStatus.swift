@@ -38,7 +38,7 @@ struct ServiceStatus {
     case .launched(let snapshot): launched(snapshot, clock)
     case .draining(let cause, let delay): draining(cause, delay)
     case .terminating(let cause): terminating(cause)
-    case .unmappedReload(_, let time): unmappedReload(clock, time)
+    case .unmappedReload(let time): unmappedReload(clock, time)
     case .extended(let duration): [.extendTimeout(duration)]
     case .healthy: healthy()
     case .recovered: isReady && stopping == nil ? [.custom(name: "RESTART_RESET", value: "1")] : []

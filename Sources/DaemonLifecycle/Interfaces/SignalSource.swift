@@ -153,7 +153,7 @@ final class SignalSource: LifecycleSource, LifecycleSink {
     let sender = isHangUp ? .kernel : LifecycleCause.Sender(record)
     let cause = LifecycleCause(.signal(signal, from: sender, coalesced: Int(record.count)))
     return map.event(of: signal, cause).map { .event($0) }
-      ?? .fact(.unmappedReload(cause, at: .now()))
+      ?? .fact(.unmappedReload(at: .now()))
   }
 
   @discardableResult

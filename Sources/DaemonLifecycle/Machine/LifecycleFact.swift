@@ -19,7 +19,7 @@ enum LifecycleFact: Sendable {
   /// The termination begins; published once. Facts of a transition that it overtakes may follow.
   case terminating(LifecycleCause)
   /// The service manager requests a reload, and the signal map has none: it must be answered all the same.
-  case unmappedReload(LifecycleCause, at: MonotonicTime)
+  case unmappedReload(at: MonotonicTime)
   /// A hook's deadline was extended: the service manager must allow this much time from now on.
   case extended(Duration)
   /// Executors and observers are healthy: the watchdog may be pinged.

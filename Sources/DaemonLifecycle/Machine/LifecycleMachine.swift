@@ -215,7 +215,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     guard !isTerminating, registry.state == .launching else {
       return answerLaunch(LifecycleReport(cause: cause, entries: []))
     }
-    registry.launch(cause)
+    registry.requests.launch = cause
   }
 
   // MARK: Time

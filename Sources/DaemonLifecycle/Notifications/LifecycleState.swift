@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The state of a daemon; it changes one step at a time.
-public enum LifecycleState: Sendable, CaseIterable {
+public enum LifecycleState: Sendable {
   /// Not started, or DidFinishLaunching has not begun.
   case launching
   /// Paused, or between the launch and the foreground, or about to terminate.

@@ -7,12 +7,7 @@ enum LifecycleStep: Sendable {
   case bodyEnds
 
   /// The kind of notification; `nil` for a post and for `bodyEnds`.
-  var kind: NotificationKind? {
-    switch self {
-    case .kind(let kind): kind
-    case .posted, .bodyEnds: nil
-    }
-  }
+  var kind: NotificationKind? { if case .kind(let kind) = self { kind } else { nil } }
 
   var isDownward: Bool { kind?.row.direction == .down }
 

@@ -104,11 +104,6 @@ struct LifecycleRegistry: Sendable {
     return .none
   }
 
-  mutating func launch(_ cause: LifecycleCause) {
-    guard termination == nil, state != .terminated else { return }
-    requests.launch = cause
-  }
-
   private mutating func terminate(_ cause: LifecycleCause) -> Effect {
     if cause.signal != nil { terminationSignals += 1 }
     guard termination == nil else {

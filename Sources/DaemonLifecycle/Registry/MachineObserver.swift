@@ -30,12 +30,8 @@ class MachineObserver: @unchecked Sendable {
   /// Returns the index of the hook for notifications of a type, by which the shell finds it; `kind` is `nil` for custom
   /// ones.
   func hook(for notification: ObjectIdentifier, _ kind: NotificationKind?) -> Int? {
-    for index in receives.indices {
-      if receives[index] == notification { return index }
-      // A health check is for observers with that hook only.
-      if receives[index] == nil, kind != .checkHealth { return index }
-    }
-    return nil
+    // A health check is for observers with that hook only.
+    receives.firstIndex { $0 == notification || $0 == nil && kind != .checkHealth }
   }
 
   /// Whether it has a hook for a step.

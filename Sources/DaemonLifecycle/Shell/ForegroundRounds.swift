@@ -36,8 +36,9 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     var isOverdue = false
     /// The hook that waits until the running round is ready.
     var entering: Sleeper?
-    /// The hooks that wait for the round to end.
-    var waiting: [Sleeper] = []
+    /// The hook that waits for the round to end. There is no second one: it is abandoned only with an observer that is
+    /// busy from then on.
+    var leaving: Sleeper?
     /// Called once, when there are no more rounds.
     var caller: Caller?
 
@@ -125,14 +126,18 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
 
   func didEnterBackground(_ notification: DidEnterBackground) async throws {
     // In one step, so that the hook waits for the round that it ends.
-    let (run, end) = state.withLock { state in (state.run, Self.waiter(&state)) }
+    let end = Sleeper()
+    let run = state.withLock { state in
+      if state.run != nil { state.leaving = end }
+      return state.run
+    }
+    guard let run else { return }
     // A draining body is notified. Any other is cancelled, also one that was not ready yet, and has nothing to finish.
-    if drains, let run, run.round.isReady, !run.task.isWaiting {
+    if drains, run.round.isReady, !run.task.isWaiting {
       endBody(of: run.round)
     } else {
       cancelBody()
     }
-    guard let end else { return }
     // Cancelled at its deadline the hook cancels what drains, and waits on: the body is abandoned with it.
     try await end.wait {
       state.withLock { $0.isOverdue = true }
@@ -236,7 +241,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
 
   private func ended(_ error: (any Error)?) {
     let late = error is CancellationError ? nil : error.map { LateError(error: $0) }
-    let (entering, waiting, isLost, isUnheard, wasEnding) = state.withLock { state in
+    let (entering, leaving, isLost, isUnheard, wasEnding) = state.withLock { state in
       let wasEnding = state.run.map { $0.task.isCancelled || $0.round.isEnding } ?? false
       let wasReady = state.run?.round.isReady ?? true
       state.phase = .none
@@ -244,18 +249,17 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
       // Before it is ready, the hook that waits for that.
       let endsRounds = !wasEnding && wasReady || state.callerIsCancelled && late != nil
       if endsRounds, let error { state.phase = .over(error) }
-      defer { state.waiting = [] }
-      let entering = state.entering.take()
+      let (entering, leaving) = (state.entering.take(), state.leaving.take())
       return (
-        entering, state.waiting, !wasReady && !wasEnding && entering?.hasEnded ?? true,
-        wasEnding && !endsRounds && state.waiting.isEmpty, wasEnding
+        entering, leaving, !wasReady && !wasEnding && entering?.hasEnded ?? true,
+        wasEnding && !endsRounds && leaving == nil, wasEnding
       )
     }
     entering?.end(throwing: wasEnding ? nil : error)
     if isLost, let error { core?.warn("\(name) has failed before it was ready: \(error)") }
     // In a stop that hurries, or has overtaken the launch, no hook waits for it.
     if isUnheard, let late { core?.warn("\(name) has failed as it was cancelled: \(late.error)") }
-    for sleeper in waiting { sleeper.end(throwing: late) }
+    leaving?.end(throwing: late)
     endIfIdle()
   }
 
@@ -271,13 +275,5 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
       return (state.caller.take(), error)
     }
     caller?(error.map { .failure($0) } ?? .success(()))
-  }
-
-  /// Returns a sleeper that ends with the running round; `nil` when none is running.
-  private static func waiter(_ state: inout State) -> Sleeper? {
-    guard state.run != nil else { return nil }
-    let sleeper = Sleeper()
-    state.waiting.append(sleeper)
-    return sleeper
   }
 }

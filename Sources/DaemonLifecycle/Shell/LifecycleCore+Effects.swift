@@ -232,7 +232,7 @@ extension LifecycleCore {
       if !isHealthCheck { resume(report, mail.streams) }
     case .answered(let post, let report):
       guard let post = post as? AwaitedPost else { return }
-      if post.isOfPool { resume(.poster(post, report)) } else { post.answer(report) }
+      if post.isOfPool { resume { post.answer(report) } } else { post.answer(report) }
     case .launchEnded(let report, let waiters): waiters(report)
     case .exited(let exit, let waiters):
       endStreamsAndRounds()
@@ -243,7 +243,8 @@ extension LifecycleCore {
 
   private func resume(_ element: any Sendable, _ streams: [StreamSubscriber]) {
     let type = ObjectIdentifier(type(of: element))
-    resume(.element(element, to: streams.filter { $0.element == type }))
+    let streams = streams.filter { $0.element == type }
+    if !streams.isEmpty { resume { for stream in streams { stream.yield(element) } } }
   }
 
   private func send(_ fact: LifecycleFact, to sinks: [any LifecycleSink]) {
@@ -261,7 +262,7 @@ extension LifecycleCore {
       defer { (state.streams, state.rounds) = ([], []) }
       return (state.streams, state.rounds)
     }
-    resume(.ends(of: streams))
+    if !streams.isEmpty { resume { for stream in streams { stream.finish() } } }
     // What they cancel is user code.
     for rounds in rounds { executor.enqueue(.work { rounds.close() }) }
   }

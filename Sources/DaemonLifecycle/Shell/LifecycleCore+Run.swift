@@ -50,14 +50,8 @@ extension LifecycleCore {
   /// because the daemon was terminated before.
   nonisolated(nonsending) func launch() async -> LifecycleReport {
     prepareReadiness()
-    let launch = Launch()
-    handle(.launch { launch.end($0) })
-    // One that had no hook to wait for is over already: no other thread is woken for it.
-    if let report = launch.report { return report }
-    return await withTaskExecutorPreference(callerExecutor) {
-      await withUnsafeContinuation { continuation in
-        launch.whenEnded { continuation.resume(returning: $0) }
-      }
+    return await withUnsafeContinuation { continuation in
+      handle(.launch { continuation.resume(returning: $0) })
     }
   }
 
@@ -140,40 +134,6 @@ final class AwaitedPost: LifecyclePost, @unchecked Sendable {
   init(_ notification: any CustomNotification, isOfPool: Bool) {
     self.isOfPool = isOfPool
     super.init(notification)
-  }
-}
-
-/// A launch that has begun.
-final class Launch: Sendable {
-  private enum State {
-    case underWay
-    case awaited(@Sendable (LifecycleReport) -> Void)
-    case ended(LifecycleReport)
-  }
-  private let state = Mutex(State.underWay)
-
-  /// `nil` until it has ended.
-  var report: LifecycleReport? {
-    state.withLock { if case .ended(let report) = $0 { report } else { nil } }
-  }
-
-  func end(_ report: LifecycleReport) {
-    let waiter = state.withLock { state -> (@Sendable (LifecycleReport) -> Void)? in
-      defer { state = .ended(report) }
-      if case .awaited(let waiter) = state { return waiter }
-      return nil
-    }
-    waiter?(report)
-  }
-
-  /// Calls `waiter` once it has ended; only one can wait.
-  func whenEnded(_ waiter: @escaping @Sendable (LifecycleReport) -> Void) {
-    let report = state.withLock { state -> LifecycleReport? in
-      if case .ended(let report) = state { return report }
-      state = .awaited(waiter)
-      return nil
-    }
-    if let report { waiter(report) }
   }
 }
 

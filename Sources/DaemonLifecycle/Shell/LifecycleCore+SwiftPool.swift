@@ -4,32 +4,6 @@ import Synchronization
 /// Whether the current task goes on on Swift's pool, rather than on an executor of its own.
 func isOfSwiftPool() -> Bool { withUnsafeCurrentTask { $0?.unownedTaskExecutor == nil } }
 
-/// What resumes tasks that are perhaps of Swift's pool.
-enum Resumption: Sendable {
-  case sleepers([Sleeper])
-  /// Those that wait for a notification, or a report, of streams of its type.
-  case element(any Sendable, to: [StreamSubscriber])
-  case ends(of: [StreamSubscriber])
-  case poster(AwaitedPost, LifecycleReport)
-
-  fileprivate var isEmpty: Bool {
-    switch self {
-    case .sleepers(let sleepers): sleepers.isEmpty
-    case .element(_, let streams), .ends(let streams): streams.isEmpty
-    case .poster: false
-    }
-  }
-
-  fileprivate func perform() {
-    switch self {
-    case .sleepers(let sleepers): for sleeper in sleepers { sleeper.end() }
-    case .element(let element, let streams): for stream in streams { stream.yield(element) }
-    case .ends(let streams): for stream in streams { stream.finish() }
-    case .poster(let post, let report): post.answer(report)
-    }
-  }
-}
-
 // What needs a thread of Swift's pool. Without one Dispatch would keep the caller's, which may be the one that listens, or
 // the last that can call hooks: so it waits until there is one.
 extension LifecycleCore {
@@ -57,9 +31,8 @@ extension LifecycleCore {
     executor.enqueue(.work { self.useSwiftPool { task.cancel() } })
   }
 
-  /// Resumes tasks: now, or in order once the pool has a thread.
-  func resume(_ resumption: Resumption) {
-    if resumption.isEmpty { return }
+  /// Does what resumes tasks that are perhaps of Swift's pool: now, or in order once that has a thread.
+  func resume(_ resumption: @escaping @Sendable () -> Void) {
     let hasThread = virtualTime != nil || swiftPoolHasThread
     let isFirst: Bool? = state.withLock { state in
       guard state.heldResumptions == nil else {
@@ -71,7 +44,7 @@ extension LifecycleCore {
       return true
     }
     switch isFirst {
-    case nil: resumption.perform()
+    case nil: resumption()
     case true?: useSwiftPool { self.resumeHeld() }
     case false?: break
     }
@@ -85,13 +58,14 @@ extension LifecycleCore {
         return held
       }
       if held.isEmpty { return }
-      for resumption in held { resumption.perform() }
+      for resumption in held { resumption() }
     }
   }
 
   /// Ends sleeps whose time has come.
   func end(_ sleepers: [Sleeper]) {
     for sleeper in sleepers where !sleeper.isOfPool { sleeper.end() }
-    resume(.sleepers(sleepers.filter(\.isOfPool)))
+    let others = sleepers.filter(\.isOfPool)
+    if !others.isEmpty { resume { for sleeper in others { sleeper.end() } } }
   }
 }

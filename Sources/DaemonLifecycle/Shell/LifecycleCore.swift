@@ -33,7 +33,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     /// Whether a thread sends messages: one at a time does.
     var isSending = false
     /// What resumes tasks of Swift's pool, and waits until that has a thread; `nil` while nothing has to wait.
-    var heldResumptions: [Resumption]?
+    var heldResumptions: [@Sendable () -> Void]?
     /// Drivers that have nothing to do; a few.
     var restingDrivers: [HookDriver] = []
     /// The set-up, until it has ended.
@@ -45,7 +45,10 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     /// Those of `foreground { … }`, which end with the daemon whatever hooks they receive.
     var rounds: [ForegroundRounds] = []
     var timers = TimerQueue()
-    var unitJob = UnitJobAnswer.unknown([])
+    /// The job that terminates the service: unknown, or none (which is also one that can't be read), or this one.
+    var unitJob: UnitJob??
+    /// Those who wait for the reply of a source that asks for it while the daemon terminates.
+    var unitJobWaiters: [Sleeper] = []
     /// Whether a source reads the service manager's job when a drain, and when the termination, begins.
     var asksForUnitJob: Bool
     /// The outputs that receive facts: systemd, the journal. `nil` until the start: facts wait in `earlyFacts`.

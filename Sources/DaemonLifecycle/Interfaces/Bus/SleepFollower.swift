@@ -13,8 +13,6 @@ final class SleepFollower {
   private var isAsleep = false
   /// The time for which logind waits.
   private var limit = Duration.seconds(5)
-  /// Whether logind has granted the lock, or denied it to this user.
-  private var isLockFinal = true
   private enum Missing { case away, denied }
   /// Why there is no lock, as was reported last.
   private var reported: Missing?
@@ -46,7 +44,6 @@ final class SleepFollower {
   }
 
   private func query() -> BusCall {
-    isLockFinal = true
     return lock == nil && !isAsleep ? Self.inhibit : Self.readLimit
   }
 
@@ -61,7 +58,6 @@ final class SleepFollower {
       return .call(Self.readLimit)
     case .failure(let error, of: Self.inhibit):
       reportMissing(error)
-      isLockFinal = error.kind == .accessDenied
       return .call(Self.readLimit)
     case .reply(let values, to: Self.readLimit):
       if case .variant(.uint64(let time))? = values.only { limit = duration(microseconds: time) }
@@ -81,7 +77,7 @@ final class SleepFollower {
       // When it is over, the next lock is taken.
       return value ? .done : .again
     }
-    return isLockFinal ? .done : .again
+    return reported == .away && !isAsleep ? .again : .done
   }
 
   private func become(_ value: Bool) {
