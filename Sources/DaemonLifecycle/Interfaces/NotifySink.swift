@@ -70,7 +70,7 @@ final class NotifySink: LifecycleSink {
           noteDelay(error, &state)
           return state.backoff.nextAttempt()
         }
-        note(error, "systemd was not notified", &state)
+        note(error, "systemd was not notified:", &state)
       }
       state.queue.removeFirst()
     }
@@ -86,13 +86,13 @@ final class NotifySink: LifecycleSink {
     state.stuckSince = since
     guard since.duration(to: now) >= Self.patience else { return }
     let time = Self.patience.forReading
-    note(error, "systemd could not be notified for \(time); the daemon keeps trying", &state)
+    note(error, "systemd could not be notified for \(time); the daemon keeps trying:", &state)
   }
 
   private func note(_ error: SystemdError, _ text: String, _ state: inout State) {
     guard state.lastError != error else { return }
     state.lastError = error
-    warn("\(text): \(error)")
+    warn("\(text) \(error)")
   }
 }
 
