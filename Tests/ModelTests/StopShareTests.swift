@@ -38,6 +38,16 @@ import Testing
     #expect(try end(of: save) == at(0).advanced(by: .milliseconds(7500)))
   }
 
+  /// It would have a third of all, and its reserve is half of that: the pause has a half of the other.
+  @Test func aSaveUnderWayLeavesThePausesTheirPart() throws {
+    daemon.add([DidEnterBackground.self])
+    daemon.add([ShouldSaveState.self])
+    let save = daemon.request(.saveState).starts.first
+    daemon.give(.stopTimeout(.seconds(13)))
+    daemon.request(.terminate)
+    #expect(try end(of: save) == at(3))
+  }
+
   @Test func aSecondSignalLeavesASaveItsReserve() throws {
     daemon.add([ShouldSaveState.self])
     let save = daemon.signal().starts.first

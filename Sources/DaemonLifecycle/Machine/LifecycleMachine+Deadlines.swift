@@ -30,10 +30,16 @@ extension LifecycleMachine {
     // A health check stands beside a suspend, and has its own deadline.
     let sleepBudget = calls[id].budgetStep.isHealthCheck ? nil : sleep.budget
     guard let budget = stop.budget ?? sleepBudget else { return nil }
-    let groups = calls[id].waitingGroups + 1 + (stop.budget == nil ? 0 : groupsToCome(after: id))
-    let share = budget.share(
-      of: calls[id].budgetStep, among: groups, at: now, claim: calls[id].claim,
+    let step = calls[id].budgetStep
+    let (pauses, saves) = stop.budget == nil ? (0, 0) : groupsToCome(after: id)
+    let groups = calls[id].waitingGroups + 1 + pauses
+    var share = budget.share(
+      of: step, among: groups + saves, at: now, claim: calls[id].claim,
       others: calls[id].waitingClaims)
+    // It may use the reserve of the saves, and leaves the pauses their parts before that.
+    if step.isSave, pauses > 0 {
+      share = min(share, budget.share(of: .kind(.didEnterBackground), among: groups, at: now))
+    }
     let grace = policy.grace(in: share)
     return CallTime(deadline: now.advanced(by: share - grace), grace: grace)
   }
@@ -70,12 +76,13 @@ extension LifecycleMachine {
 
   /// Returns how many groups of later steps share the time of a delivery in a stop: the body, and, when the termination has
   /// not begun to deliver, the pauses; beside a save also the saves that follow it.
-  private func groupsToCome(after id: DeliveryID) -> Int {
+  private func groupsToCome(after id: DeliveryID) -> (pauses: Int, saves: Int) {
     let step = calls[id].budgetStep
-    if calls[id].isOfTermination { return step.isPause ? groupsOfBody : 0 }
-    let kinds: [NotificationKind] =
-      step.isSave ? [.didEnterBackground, .shouldSaveState] : [.didEnterBackground]
-    return kinds.reduce(groupsOfBody) { $0 + groupCount(of: $1) }
+    if calls[id].isOfTermination { return (step.isPause ? groupsOfBody : 0, 0) }
+    return (
+      groupsOfBody + groupCount(of: .didEnterBackground),
+      step.isSave ? groupCount(of: .shouldSaveState) : 0
+    )
   }
 
   /// The body counts as a group while it runs.
