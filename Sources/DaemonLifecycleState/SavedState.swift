@@ -42,7 +42,7 @@ public final class SavedState: StateObserver {
   ///   - interval: The time between two additional saves, on the subject's clock. Default `nil`: none.
   ///   - phase: Its place in the order. Default `.standard`.
   ///   - bytes: Makes the bytes of each save. An error that it throws is the hook's, and the old state is kept.
-  public init(
+  @discardableResult public init(
     lifecycle: some LifecycleObservable, store: StateStore, every interval: Duration? = nil,
     phase: LifecyclePhase = .standard,
     bytes: @escaping @Sendable () async throws -> [UInt8]
