@@ -36,14 +36,14 @@ bool cexploration_offer(void *job, bool is_for_main) {
   return (current || task) && take(current, job, task, is_for_main);
 }
 
-// A hook: what it does first, and what was set before.
+// A hook: what it does first, and what was set before. A thread may still be in it as the next exploration sets it again.
 #define HOOK(name, result, parameters, arguments, original, ...) \
-  static SWIFT result (*name##_before) parameters;               \
+  static SWIFT result (*_Atomic name##_before) parameters;       \
   static bool name##_is_set;                                     \
   static SWIFT result name parameters {                          \
     __VA_ARGS__;                                                 \
-    atomic_thread_fence(memory_order_acquire);                   \
-    return name##_before ? name##_before arguments : original;   \
+    SWIFT result (*before) parameters = name##_before;           \
+    return before ? before arguments : original;                 \
   }
 
 HOOK(global, void, (void *job, enqueue next), (job, next), next(job), if (cexploration_offer(job, false)) return)

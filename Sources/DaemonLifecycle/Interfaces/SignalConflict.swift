@@ -201,7 +201,10 @@ private struct HandlerOwner: Sendable {
     }
     if isOurs, !isDispatch { return nil }
     guard let action else { return }
-    consequence = ": \(action.hook) is not called for it."
+    consequence =
+      if case .describe = action { ": nothing is described for it." } else {
+        ": \(action.hook) is not called for it."
+      }
     let remedy = "signals[\(signal.expression)] = nil."
     if isDispatch {
       note = "\(signal) was taken by a DispatchSource of this process"

@@ -234,8 +234,9 @@ extension LifecycleMachine {
       let names = snapshot.unentered.joined(separator: ", ")
       effects.publish(
         .warning(
-          "Not ready: in the foreground without \(names). What failed is tried again, after 1 s and then less often,"
-            + " at least once a minute."))
+          "Not ready: in the foreground without \(names). What failed is tried again, after"
+            + " \(Unentered.firstPause.forReading) and then less often, at least every"
+            + " \(Unentered.longestPause.forReading)."))
     } else {
       effects.publish(.info("Ready: all are in the foreground again."))
       effects.publish(.positionChanged(LifecycleCause(.lateObserver), snapshot))

@@ -42,10 +42,13 @@ struct Unentered: Sendable {
     held.removeAll(where: isDropped)
   }
 
-  /// Plans a retry, after 1 s the first time and after twice the last pause later, a minute at most.
+  static let firstPause = Duration.seconds(1)
+  static let longestPause = Duration.seconds(60)
+
+  /// Plans a retry, after the first pause and then after twice the last one, up to the longest.
   mutating func planRetry(at now: MonotonicTime) {
     guard deadline == .distantFuture else { return }
-    pause = min(max(.seconds(1), pause * 2), .seconds(60))
+    pause = min(max(Self.firstPause, pause * 2), Self.longestPause)
     deadline = now.advanced(by: pause)
   }
 
