@@ -132,8 +132,10 @@ final class ReadinessFile: ReadinessOutput {
   }
 
   private func remove() -> String? {
-    if unlink(path) == 0 || clinux_errno() == ENOENT { return nil }
-    return failure("remove", clinux_errno())
+    if unlink(path) == 0 { return nil }
+    let error = clinux_errno()
+    // A file system that is read-only says so even where there is no file.
+    return access(path, F_OK) != 0 && clinux_errno() == ENOENT ? nil : failure("remove", error)
   }
 
   private func failure(_ purpose: String, _ error: Int32) -> String {
@@ -155,8 +157,8 @@ extension LifecycleInterface {
   /// removed as soon as a pause, a suspend or a termination is requested: before any hook is called, even while a hook of
   /// another delivery still runs, and at the beginning of `stopDelay`.
   ///
-  /// It is created atomically, with mode 0600. A process that is killed leaves it behind; the next start removes the
-  /// file at the path first, before the set-up, so every subject needs a file of its own. What fails is logged, and tried again.
+  /// It is created atomically, with mode 0600. A process that is killed leaves it behind; the next start removes the file
+  /// at the path first, before the set-up, so every subject needs a file of its own. What fails is logged, and tried again.
   ///
   /// - Parameter path: Its absolute path. The directory must exist, be writable for the daemon, and be on a local file
   ///   system, such as an `emptyDir` or `/run`: the threads that deliver notifications create and remove the file, and

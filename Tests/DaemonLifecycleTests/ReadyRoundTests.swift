@@ -56,15 +56,18 @@ import Testing
   }
 
   /// The launch waits for it, and it for its post.
-  @Test func itMayPostBefore() async throws {
+  @Test(arguments: [LifecycleState.launching, .foreground])
+  func itMayPostBefore(state: LifecycleState) async throws {
     struct Listening: CustomNotification {}
-    let mock = MockLifecycleSubject(state: .launching)
+    let mock = MockLifecycleSubject(state: state)
     let token = mock.observe(Listening.self) { [log] _ in log.add("listening") }
     mock.addForeground(name: "server", waitsUntilReady: true) { round in
       await mock.post(Listening())
       round.reportReady()
     }
-    try await mock.launch().check()
+    if state == .launching { try await mock.launch().check() }
+    // A mock at work is launched by it, and the pause waits for the launch.
+    try await mock.send(.pause).check()
     #expect(log.all == ["listening"])
     token.cancel()
   }

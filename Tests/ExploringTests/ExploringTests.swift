@@ -138,7 +138,7 @@ import Testing
       run.mock.addForeground(name: "spinner") { while true { await Task.yield() } }
       return {}
     })
-    #expect(found?.hasPrefix("After 20,000 steps there is still a job to run") == true)
+    #expect(found?.hasPrefix("After 20000 steps there is still a job to run") == true)
   }
 
   /// It is ended by the terminating event, although it never rests before.

@@ -48,6 +48,16 @@ import Testing
     #expect(try end(of: save) == at(3))
   }
 
+  /// Nobody is paused any more.
+  @Test func aSecondSignalLeavesASaveUnderWayItsPart() throws {
+    daemon.add([DidEnterBackground.self])
+    daemon.add([ShouldSaveState.self])
+    let save = daemon.request(.saveState).starts.first
+    daemon.signal()
+    daemon.signal(at: 2)
+    #expect(try end(of: save) == at(4))
+  }
+
   @Test func aSecondSignalLeavesASaveItsReserve() throws {
     daemon.add([ShouldSaveState.self])
     let save = daemon.signal().starts.first

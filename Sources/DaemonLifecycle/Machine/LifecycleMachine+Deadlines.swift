@@ -36,9 +36,10 @@ extension LifecycleMachine {
     var share = budget.share(
       of: step, among: groups + saves, at: now, claim: calls[id].claim,
       others: calls[id].waitingClaims)
-    // It may use the reserve of the saves, and leaves the pauses their parts before that.
+    // It may use the reserve of the saves, and leaves the pauses their parts before that, where they have any.
     if step.isSave, pauses > 0 {
-      share = min(share, budget.share(of: .kind(.didEnterBackground), among: groups, at: now))
+      let part = budget.share(of: .kind(.didEnterBackground), among: groups, at: now)
+      if part > .zero { share = min(share, part) }
     }
     let grace = policy.grace(in: share)
     return CallTime(deadline: now.advanced(by: share - grace), grace: grace)

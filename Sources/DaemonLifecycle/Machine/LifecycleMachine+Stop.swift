@@ -221,9 +221,8 @@ extension LifecycleMachine {
       stop.isLost ? 1 : 0, stop.failedLaunch?.severity ?? 0, stop.overtakenPause?.severity ?? 0,
       report.severity)
     let status =
-      status ?? registry.termination?.status ?? (stop.isLost ? nil : failure?.exitStatus)
-      ?? stop.status
-      ?? ([0, 70, 124] as [Int32])[severity]
+      status ?? registry.termination?.status ?? stop.status
+      ?? (stop.isLost ? nil : failure?.exitStatus) ?? ([0, 70, 124] as [Int32])[severity]
     let exit = LifecycleExit(
       status: status, report: report, failedLaunch: stop.failedLaunch,
       overtakenPause: stop.overtakenPause, error: failure?.error)

@@ -45,7 +45,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var workFailure: Failure?
   private(set) var status = DaemonStatus()
   var unentered = Unentered()
-  /// Whether an observer has, or had, a limit of its own.
+  /// Whether an observer has, or had, a limit of its own for a pause.
   private(set) var hasLimits = false
   /// Answers the callers that wait for the launch, and for the end; `nil` while there are none. One closure for all:
   /// the type of an array of them would be made at run time.
@@ -104,7 +104,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case status(String?)
     /// A fact from outside of the machine, which only passes it on.
     case fact(LifecycleFact)
-    /// The daemon can't go on: it terminates, with status 70.
+    /// The daemon can't go on: it terminates, with status 70 as a rule.
     case lost(LifecycleCause)
     case close
   }

@@ -19,6 +19,8 @@ import Synchronization
 public final class ForegroundRound: Sendable {
   private struct State {
     var isEnding = false
+    /// Whether the body has returned, or thrown.
+    var isOver = false
     /// The handlers, each called once, when the round begins to end; empty from then on.
     var handlers: [Int: @Sendable () -> Void] = [:]
     var lastHandler = 0
@@ -43,8 +45,9 @@ public final class ForegroundRound: Sendable {
   }
 
   var isReady: Bool { wasReady.load(ordering: .acquiring) }
-  /// Whether a delivery may wait for the body.
-  var isAwaited: Bool { isEnding || !isReady }
+  /// Whether a delivery may wait for the body. A task that the body has started may live for longer.
+  var isAwaited: Bool { state.withLock { !$0.isOver && ($0.isEnding || !isReady) } }
+  func bodyEnded() { state.withLock { $0.isOver = true } }
 
   /// Makes a round for a test of code that takes one.
   public convenience init() { self.init(clock: nil) }

@@ -167,7 +167,8 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     guard let span, let budget = span.budget, !span.isHurried else { return nil }
     let taken = span.began.duration(to: span.ended)
     guard taken > budget - budget / 5 else { return nil }
-    let slowest = LifecycleTimeline(self).rows.max { $0.duration < $1.duration }
+    let rows = LifecycleTimeline(self).rows.filter { $0.words == nil }
+    let slowest = rows.max { $0.duration < $1.duration }
     let name =
       slowest.map { ", of these \(VisibleText.line($0.observer)) \($0.duration.forReading)" } ?? ""
     return "The stop took \(taken.forReading) of \(budget.forReading)\(name)."

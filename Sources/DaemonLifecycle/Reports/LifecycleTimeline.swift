@@ -10,7 +10,7 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
     /// The index of its first entry in the report.
     fileprivate let first: Int
     /// What happened, where it was before the first hook, and no observer's.
-    fileprivate let words: String?
+    let words: String?
     /// In the order in which they ended; those of one observer may overlap.
     fileprivate(set) var entries: [LifecycleReport.Entry]
 

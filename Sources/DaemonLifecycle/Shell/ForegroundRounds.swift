@@ -195,12 +195,12 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     guard state.withLock({ $0.update(round) { $0.task.begin() } }) == true else { return }
     // Detached: a hook's task-local values must not mark the body's work as part of the hook.
     let task = Task.detached(executorPreference: core?.executor.pool) {
+      var failure: (any Error)?
       do {
         try await ForegroundRound.$current.withValue(round) { try await self.body(round) }
-        self.ended(nil)
-      } catch {
-        self.ended(error)
-      }
+      } catch { failure = error }
+      round.bodyEnded()
+      self.ended(failure)
     }
     if state.withLock({ $0.update(round) { $0.task.run(as: task) } }) == true { task.cancel() }
   }

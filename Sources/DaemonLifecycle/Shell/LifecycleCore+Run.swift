@@ -111,7 +111,7 @@ extension LifecycleCore {
       // A checked one, whose hand-over the thread sanitizer knows.
       await withCheckedContinuation { continuation in
         post.answer = { continuation.resume(returning: $0) }
-        if recorder == nil || inside != nil || !queueBehindLaunch(post) {
+        if recorder == nil || inside != nil || round != nil || !queueBehindLaunch(post) {
           handle(.post(post, inside: inside))
         }
         // Cancelled, or waited for, before the core had it.

@@ -65,13 +65,14 @@ extension LifecycleCore {
   /// - Returns: Whether the event waits.
   @discardableResult package func endSetUp(with event: LifecycleEvent? = nil) -> Bool {
     if state.withLock({ $0.mockState != nil }) { prepareReadiness() }
-    let isInside = CallReference.current?.core === self
+    let isInside =
+      CallReference.current?.core === self || ForegroundRound.current?.clock?.keeper === self
     return change { state, now in
       if state.mockState.take() != nil {
         state.isMockLaunching = true
         state.handle(.launch { _ in }, at: now)
       }
-      // A hook's own is the daemon's.
+      // A hook's own is the daemon's, and so is that of work in the foreground.
       if isInside { return false }
       if case .checkHealth? = event?.request { return false }
       let waits = state.isMockLaunching && !state.machine.isIdle

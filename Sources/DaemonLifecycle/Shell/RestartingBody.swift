@@ -74,7 +74,7 @@ final class RestartingBody: Sendable {
     }
   }
 
-  /// Forgets the failures, since it is not run any more.
+  /// Takes the note back, since it is not run any more.
   func forget() { if history.withLock({ $0.note.take() }) != nil { sendNote() } }
 
   /// Forgets the failures, unless there are new ones.

@@ -87,7 +87,7 @@ public final class ExploredRun: Sendable {
           if stopsAtRest { return nil }
         }
         if choices.withLock(\.step) > Self.mostSteps {
-          return "After 20,000 steps there is still a job to run\(whileText)."
+          return "After \(Self.mostSteps) steps there is still a job to run\(whileText)."
         }
         if !step(ready, explorer) { return "The daemon does not end\(whileText)." }
       }

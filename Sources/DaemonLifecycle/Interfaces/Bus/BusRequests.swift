@@ -126,7 +126,7 @@ extension BusRequest {
         return .call(read)
       case .failure(let error, let call):
         // The next connection knows nothing of it.
-        if call == nil { followed = own }
+        if call == nil, error.kind == .unavailable { followed = own }
         if call != nil, error.kind == .unknownObject {
           inbox.setProblem("there is no unit \(name)", of: name)
         } else {

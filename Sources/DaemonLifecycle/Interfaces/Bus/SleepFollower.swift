@@ -44,7 +44,7 @@ final class SleepFollower {
   }
 
   private func query() -> BusCall {
-    return lock == nil && !isAsleep ? Self.inhibit : Self.readLimit
+    lock == nil && !isAsleep ? Self.inhibit : Self.readLimit
   }
 
   private func receive(_ event: BusRequest.Event) -> BusRequest.Next {
