@@ -20,21 +20,13 @@ extension LifecycleCause {
     /// Unknown: another handler of the process has the signal, and has called ours.
     case passedOn
 
-    /// Whether the kernel says who it is.
-    var isVouchedFor: Bool {
-      switch self {
-      case .kernel, .process: true
-      case .queued, .dispatch, .passedOn: false
-      }
-    }
-
-    /// The sender in words: `the kernel`, `pid 4242 uid 0`, `queued, claims pid 1 uid 0`, `by way of Dispatch`, `by
-    /// way of another handler`.
+    /// The sender in words, "from" one that the kernel vouches for: `from the kernel`, `from pid 4242 uid 0`, `queued,
+    /// claims pid 1 uid 0`, `by way of Dispatch`, `by way of another handler`.
     package var description: String {
       switch self {
-      case .kernel: return "the kernel"
+      case .kernel: return "from the kernel"
       case .process(let pid, let uid):
-        return pid < 0 ? "outside of the container, uid \(uid)" : "pid \(pid) uid \(uid)"
+        return "from \(pid < 0 ? "outside of the container," : "pid \(pid)") uid \(uid)"
       case .queued(let pid, let uid):
         let claims = [pid.map { "pid \($0)" }, uid.map { "uid \($0)" }].compactMap { $0 }
         return claims.isEmpty ? "queued" : "queued, claims \(claims.joined(separator: " "))"

@@ -80,7 +80,7 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     case .signal(_, _, let coalesced) where isKeyPress: "Ctrl-C" + Self.times(coalesced)
     case .signal where isHangUp: "SIGHUP: the terminal was closed"
     case .signal(let signal, let sender, let coalesced):
-      "\(signal) \(sender.isVouchedFor ? "from " : "")\(sender)" + Self.times(coalesced)
+      "\(signal) \(sender)" + Self.times(coalesced)
     case .launch: "launch"
     case .api: "a call"
     case .bus(let text), .workFailed(let text), .other(let text): text

@@ -110,21 +110,17 @@ extension LifecycleCore {
 
   package var exit: LifecycleExit? { state.withLock { $0.machine.stop.exit } }
 
-  /// A test that waits: until so many tasks sleep on the clock, or until nothing is being delivered.
-  struct TestWaiter {
-    let sleeper: Sleeper
-    let count: Int?
-  }
-
   /// Ends the waiter when `count` tasks or more sleep on the clock; `nil`: when nothing is being delivered and nothing
   /// waits to be, except behind a hold.
   package func end(_ waiter: Sleeper, whenSleeping count: Int?) {
-    change { state, _ in state.testWaiters.append(TestWaiter(sleeper: waiter, count: count)) }
+    change { state, _ in state.testWaiters.append((waiter, count)) }
   }
 
   func endTestWaiters(_ state: inout State) {
     let (isIdle, count) = (state.machine.isIdle, state.timers.count)
-    func isOver(_ waiter: TestWaiter) -> Bool { waiter.count.map { $0 <= count } ?? isIdle }
+    func isOver(_ waiter: (sleeper: Sleeper, count: Int?)) -> Bool {
+      waiter.count.map { $0 <= count } ?? isIdle
+    }
     for waiter in state.testWaiters where isOver(waiter) {
       state.effects.messages.append(.reached(waiter.sleeper))
     }

@@ -62,8 +62,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var isMockLaunching = false
     /// What was asked for meanwhile.
     var earlyInputs: [LifecycleMachine.Input] = []
-    /// Tests that wait.
-    var testWaiters: [TestWaiter] = []
+    /// Tests that wait: until so many tasks sleep on the clock, or until nothing is being delivered.
+    var testWaiters: [(sleeper: Sleeper, count: Int?)] = []
     /// The deadline that the executor was given. It may be earlier than the next deadline while a driver continues with
     /// another call. It is never later.
     var armedDeadline = MonotonicTime.distantFuture
