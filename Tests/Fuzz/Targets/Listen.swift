@@ -1,33 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 import CFuzz
+import CLinux
 
 @testable import DaemonSystemd
 
 extension FuzzTarget {
-  /// A line each for `LISTEN_PID`, `LISTEN_PIDFDID` and `LISTEN_FDS`, where `-` is a variable that is
-  /// not set; the rest is `LISTEN_FDNAMES`.
+  /// A line each for `LISTEN_PID`, `LISTEN_PIDFDID` and `LISTEN_FDS`, where `-` is a variable that is not set, and 100 of
+  /// the first two this process; the rest is `LISTEN_FDNAMES`.
   static let listen = FuzzTarget(name: "listen") { input in
     var variables: [String: String] = [:]
     for name in ["LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDS"] {
       let value = input.lineText()
-      if value != "-" { variables[name] = value }
+      if value != "-" { variables[name] = value == "100" ? own[name] ?? value : value }
     }
     let list = input.allText()
     if list != "-" { variables["LISTEN_FDNAMES"] = list }
     // A number of names that fills memory is refused by the limit: it is lowered, so that this is tried.
     lowerLimit
-    checkNames(ServiceEnvironment(variables, processID: 100), variables)
+    checkNames(ServiceEnvironment(variables), variables)
   }
+
+  private static let own = [
+    "LISTEN_PID": "\(getpid())", "LISTEN_PIDFDID": "\(clinux_process_number(getpid()))",
+  ]
 
   private static let lowerLimit: Void = fuzz_limit_descriptors(1000)
 
   private static func checkNames(_ environment: ServiceEnvironment, _ variables: [String: String]) {
     func digits(_ name: String) -> String? { variables[name].flatMap { normalDigits($0.utf8) } }
-    let isOurs = digits("LISTEN_PID") == "100"
+    let isOurs = own.allSatisfy { name, value in
+      // Of an older kernel no process has a number.
+      name == "LISTEN_PIDFDID" && (variables[name] == nil || value == "0") || digits(name) == value
+    }
     do throws(SystemdError) {
       let names = try environment.passedDescriptorNames
-      // There may be a process 100, with a number of its own.
-      if names.isEmpty, variables["LISTEN_PIDFDID"] != nil { return }
       require(names.isEmpty || isOurs, "\(names) are another process's")
       require(
         String(names.count) == (isOurs ? digits("LISTEN_FDS") ?? "0" : "0"),
