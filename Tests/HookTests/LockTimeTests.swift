@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import CLinux
 import DaemonLifecycleTesting
 import DaemonSystemd
 import TestSupport
@@ -15,20 +14,12 @@ import Testing
       virtualTime: VirtualTime(), executor: HookExecutor(endsWhenIdle: true))
   }
 
-  /// What the thread itself takes, since others have the processor now and then.
   private func timeToCancel(_ count: Int) -> Duration {
     let core = core()
     defer { core.close() }
     let sleepers = (0..<count).map { _ in Sleeper() }
     for sleeper in sleepers { core.add(sleeper, until: .distantFuture) }
-    func threadTime() -> Duration {
-      var time = timespec()
-      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-      return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
-    }
-    let before = threadTime()
-    for sleeper in sleepers { core.remove(sleeper) }
-    return threadTime() - before
+    return threadTime { for sleeper in sleepers { core.remove(sleeper) } }
   }
 
   @Test func cancellingManySleepsIsNotQuadratic() {

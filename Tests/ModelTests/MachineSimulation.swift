@@ -96,7 +96,9 @@ struct MachineSimulation: ~Copyable {
     var configuration = LifecycleConfiguration(
       hookTimeout: .seconds(random.below(10) + 1),
       cancellationGrace: .milliseconds(random.below(2000)),
-      stopTimeout: random.chance(70) ? .seconds(random.below(40) + 1) : nil,
+      stopTimeout: random.chance(70)
+        ? random.chance(80) ? .seconds(random.below(40) + 1) : .milliseconds(random.below(60))
+        : nil,
       saveReserve: .seconds(random.below(8)), exitGrace: random.chance(50) ? .seconds(2) : nil,
       logging: .off)
     if random.chance(30) { configuration.stopDelay = .seconds(random.below(5)) }
@@ -576,6 +578,7 @@ struct MachineSimulation: ~Copyable {
       if let problem = ObserverHistory.problem(of: exit) { fail(problem) }
       if lateness == earlierLateness, let budget = machine.stop.budget, lastLimit < budget.began,
         let problem = ObserverHistory.missedPause(in: exit, of: budget)
+          ?? ObserverHistory.skippedInTime(in: exit, at: now, of: budget)
       {
         fail(problem)
       }

@@ -41,6 +41,29 @@ struct ObserverHistory: Sendable {
     return isMissed ? "another took the time of a pause" : nil
   }
 
+  /// In a stop, nobody was skipped for want of time while there was time, however short it was.
+  ///
+  /// - Parameter end: When the stop was over: one that was skipped has no time of its own, and the next that was called has
+  ///   begun after it.
+  static func skippedInTime(
+    in exit: LifecycleExit, at end: MonotonicTime, of budget: StopBudget?
+  ) -> String? {
+    guard let budget, !budget.isHurried else { return nil }
+    var later = end
+    for entry in exit.report.entries.reversed() {
+      guard case .skipped(let reason) = entry.outcome else {
+        later = entry.began
+        continue
+      }
+      guard case .outOfTime = reason,
+        let kind = entry.notification.flatMap({ NotificationKind($0) }),
+        later.duration(to: budget.end(of: .kind(kind))) >= .milliseconds(2)
+      else { continue }
+      return "skipped for want of time, and there is time"
+    }
+    return nil
+  }
+
   /// What is wrong with its state while the daemon is at rest. Rounds that are held back are not in the foreground, and
   /// one whose last hook for that failed has not entered it for certain, nor does a retry that never began.
   func problemAtRest(_ registry: LifecycleRegistry, isHeldBack: Bool) -> String? {

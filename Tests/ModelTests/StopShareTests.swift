@@ -12,8 +12,10 @@ import Testing
       exitGrace: .zero))
 
   /// When a call must be over, its grace included.
-  private func end(of call: CallID?) throws -> MonotonicTime {
-    let call = try #require(daemon.call(call))
+  private func end(
+    of call: CallID?, _ daemon: DaemonUnderTest? = nil
+  ) throws -> MonotonicTime {
+    let call = try #require((daemon ?? self.daemon).call(call))
     return call.deadline.advanced(by: call.grace)
   }
 
@@ -65,6 +67,118 @@ import Testing
     #expect(try end(of: save) == at(8))
   }
 
+  /// With as many groups as there are, an equal share would be of no use.
+  @Test(arguments: [1, 100, 10_000]) func whileThereIsTimeNobodyIsSkipped(count: Int) throws {
+    let daemon = DaemonUnderTest(
+      LifecycleConfiguration(stopTimeout: .seconds(9)),
+      observing: [DidEnterBackground.self, ShouldSaveState.self])
+    for _ in 1..<count { daemon.add([DidEnterBackground.self, ShouldSaveState.self]) }
+    var next = daemon.signal().starts.first
+    var called = 0
+    // The first hangs until it is abandoned.
+    let abandoned = try end(of: next, daemon)
+    let cancelled = try #require(daemon.call(next)).deadline
+    daemon.give(.clock, at: cancelled)
+    var output = daemon.give(.clock, at: abandoned)
+    next = output.starts.first
+    while let call = next {
+      called += 1
+      output = daemon.give(.ended(call, .completed), at: abandoned)
+      next = output.starts.first
+    }
+    let report = try #require(daemon.stop.exit).report
+    #expect(called == 2 * count - 1)
+    #expect(report.problems.count == 1 && report.entries.count == 2 * count)
+  }
+
+  // MARK: What a stop overtakes
+
+  /// Three pauses, of which each leaves what it does not need: as in a stop that overtakes nothing.
+  @Test(arguments: [false, true]) func aPauseUnderWayIsCountedOnce(isUnderWay: Bool) throws {
+    for _ in 1...3 { daemon.add([DidEnterBackground.self]) }
+    var next = isUnderWay ? daemon.request(.pause).starts.first : nil
+    let first = daemon.signal().starts.first
+    next = next ?? first
+    var ends: [MonotonicTime] = []
+    while let call = next {
+      ends.append(try end(of: call))
+      next = daemon.give(.ended(call, .completed)).starts.first
+    }
+    #expect(ends == [at(8), at(12), at(24)])
+  }
+
+  /// What is skipped takes no share: of three reloads only the one that runs, and the pauses.
+  @Test func whatAStopSkipsIsNotCounted() throws {
+    for _ in 1...3 { daemon.add([DidEnterBackground.self, ShouldReload.self]) }
+    let reload = daemon.request(.reload).starts.first
+    daemon.signal()
+    #expect(try end(of: reload) == at(6))
+  }
+
+  @Test func aLaunchUnderWayIsCountedOnce() throws {
+    let daemon = DaemonUnderTest(
+      LifecycleConfiguration(
+        hookTimeout: .seconds(60), stopTimeout: .seconds(30), saveReserve: .seconds(6),
+        exitGrace: .zero), state: .launching)
+    for _ in 1...3 { daemon.add([DidEnterBackground.self, WillEnterForeground.self]) }
+    let launch = daemon.give(.launch { _ in }).starts.first
+    daemon.signal()
+    // The one that enters has a pause to come, the others will not have entered.
+    #expect(try end(of: launch, daemon) == at(12))
+  }
+
+  /// Its own time is the rest of the suspend's; in a stop it leaves the saves their reserve.
+  @Test func aSuspendUnderWayLeavesTheSavesTheirReserve() throws {
+    daemon.add([WillSuspend.self])
+    daemon.add([ShouldSaveState.self])
+    daemon.request(.suspend)
+    let save = try #require(daemon.machine.hooksUnderWay.first)
+    let suspend = daemon.give(.ended(save, .completed)).starts.first
+    #expect(daemon.call(suspend)?.step.kind == .willSuspend)
+    daemon.signal()
+    #expect(try end(of: suspend) == at(24))
+  }
+
+  // MARK: What the service manager allows
+
+  /// Read as the stop begins; a hook that was cut by what was known has the new time, up to its own limit.
+  @Test(arguments: [(5, 30), (30, 5)])
+  func whatIsReadAsAStopBeginsCounts(known: Int, read: Int) throws {
+    let daemon = DaemonUnderTest(
+      LifecycleConfiguration(
+        hookTimeout: .seconds(60), saveReserve: .seconds(6), exitGrace: .zero),
+      observing: [DidEnterBackground.self])
+    daemon.give(.stopTimeout(.seconds(known)))
+    let pause = daemon.signal().starts.first
+    daemon.give(.stopTimeout(.seconds(read)))
+    // A second, or a tenth, less than is allowed: 29 s, or 4.5 s, of which half is the save's.
+    let found = try self.end(of: pause, daemon)
+    #expect(found == (read == 30 ? at(23) : MonotonicTime(nanoseconds: 2_250_000_000)))
+  }
+
+  @Test func moreTimeLengthensADrain() {
+    let daemon = DaemonUnderTest(
+      LifecycleConfiguration(
+        hookTimeout: .seconds(2), saveReserve: .seconds(1), exitGrace: .zero,
+        stopDelay: .seconds(10)))
+    daemon.give(.stopTimeout(.seconds(5)))
+    daemon.signal()
+    #expect(daemon.stop.deadline < at(2))
+    daemon.give(.stopTimeout(.seconds(30)))
+    #expect(daemon.stop.deadline == at(10))
+  }
+
+  /// It would undo what the signal is for.
+  @Test func afterASecondSignalNothingIsAdded() throws {
+    daemon.add([ShouldSaveState.self])
+    daemon.give(.stopTimeout(.seconds(10)))
+    let save = daemon.signal().starts.first
+    daemon.signal(at: 2)
+    let before = try end(of: save)
+    daemon.give(.stopTimeout(.seconds(30)), at: at(2))
+    #expect(try end(of: save) == before)
+  }
+
   // MARK: What is said meanwhile
 
   @Test func aPauseIsRevokedByAResume() {
@@ -76,6 +190,9 @@ import Testing
     #expect(isRevoked == false)
     daemon.request(.resume)
     #expect(isRevoked == true)
+    // Not while there is another reason.
+    daemon.request(.pause(for: BackgroundReason("db.service")))
+    #expect(isRevoked == false)
   }
 
   /// Though it is less than a second after the last.

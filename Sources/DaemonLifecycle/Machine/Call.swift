@@ -97,6 +97,12 @@ struct Call: Sendable {
     }
   }
 
+  /// Lengthens the deadline, up to its own, to a budget that has grown.
+  mutating func lengthen(to budget: CallTime, own: MonotonicTime) {
+    deadline = max(deadline, min(own, budget.deadline))
+    grace = max(grace, budget.grace)
+  }
+
   /// Extends the deadline. A limit that is nearer than the deadline does not shorten it. The grace must end with the
   /// budget, if there is one.
   mutating func extend(to newDeadline: MonotonicTime, grace limit: Duration?) {

@@ -69,6 +69,8 @@ struct Delivery: Sendable {
   private(set) var waitingGroups: Int
   /// The claim of the group that was taken last, and the sum of those that have not begun.
   private(set) var (claim, waitingClaims) = (Duration.zero, StopBudget.Claims())
+  /// The groups of the steps that a stop delivers after it; `nil` until a stop asks, since they are counted once.
+  var groupsToCome: (pauses: Int, saves: Int)?
   private(set) var running: [CallID] = []
   private(set) var entries: [LifecycleReport.Entry] = []
   /// A lower bound of `next` of all calls in `running`; it may be too early until the clock reaches it.

@@ -9,12 +9,10 @@ extension LifecycleMachine {
   /// Returns the time of a call that begins now; `nil` when no time is left for it.
   ///
   /// Inlined with what it calls, or the compiler copies the machine, which is 1.3 kB, for each call.
-  @inline(__always) func callTime(
+  @inline(__always) mutating func callTime(
     of member: MachineObserver, in id: DeliveryID, of constants: Delivery.Constants
   ) -> CallTime? {
-    let own =
-      member.timeout.map { now.advanced(by: $0) }
-      ?? now.advanced(byNanoseconds: policy.hookNanoseconds)
+    let own = ownDeadline(of: member, from: now)
     let outer = constants.outer?.deadline ?? .distantFuture
     // Nearly always there is no limit.
     let budget = stop.budget != nil || sleep.budget != nil ? limit(of: id) : nil
@@ -24,18 +22,29 @@ extension LifecycleMachine {
       deadline: min(own, limit), grace: budget?.grace ?? policy.cancellationGrace)
   }
 
+  /// Returns the deadline of a call where there is no budget; the body of `run` is no member.
+  @inline(__always) private func ownDeadline(
+    of member: MachineObserver?, from began: MonotonicTime
+  ) -> MonotonicTime {
+    member?.timeout.map { began.advanced(by: $0) }
+      ?? began.advanced(byNanoseconds: policy.hookNanoseconds)
+  }
+
   /// Returns the budget's limit for the group under way, or the next. `nil` unless draining, terminating, or suspending
   /// while logind waits.
-  @inline(__always) func limit(of id: DeliveryID) -> CallTime? {
+  @inline(__always) mutating func limit(of id: DeliveryID) -> CallTime? {
     // A health check stands beside a suspend, and has its own deadline.
     let sleepBudget = calls[id].budgetStep.isHealthCheck ? nil : sleep.budget
     guard let budget = stop.budget ?? sleepBudget else { return nil }
-    let step = calls[id].budgetStep
+    var step = calls[id].budgetStep
+    // What a stop finds under way ends before the reserve for its saves, unless it saves.
+    if stop.budget != nil, !calls[id].isOfTermination, !step.isSave { step = .bodyEnds }
     let (pauses, saves) = stop.budget == nil ? (0, 0) : groupsToCome(after: id)
-    let groups = calls[id].waitingGroups + 1 + pauses
+    let isOvertaken = isOvertaken(id)
+    let groups = (isOvertaken ? 0 : calls[id].waitingGroups) + 1 + pauses
     var share = budget.share(
       of: step, among: groups + saves, at: now, claim: calls[id].claim,
-      others: calls[id].waitingClaims)
+      others: isOvertaken ? .init() : calls[id].waitingClaims)
     // It may use the reserve of the saves, and leaves the pauses their parts before that, where they have any.
     if step.isSave, pauses > 0 {
       let part = budget.share(of: .kind(.didEnterBackground), among: groups, at: now)
@@ -45,9 +54,9 @@ extension LifecycleMachine {
     return CallTime(deadline: now.advanced(by: share - grace), grace: grace)
   }
 
-  /// Warns of limits that a stop would cut off, when that is known rather than when it happens: of all once the launch has
-  /// ended, later of a newcomer's.
-  mutating func warnOfLimits(of newcomer: ObserverID? = nil) {
+  /// Warns of limits that a stop would cut off, when that is known rather than when it happens: once the launch has ended,
+  /// and when a stop has another time than before.
+  mutating func warnOfLimits() {
     guard hasLimits, registry.state != .launching, !isTerminating else { return }
     let budget = StopBudget(policy, allowed: stop.allowed, from: now)
     let plan = registry.plan(.kind(.didEnterBackground), cause: LifecycleCause(.api)) { _ in true }
@@ -61,29 +70,44 @@ extension LifecycleMachine {
       others.remove(pauses.claim)
       let share = budget.share(
         of: plan.step, among: groups, at: now, claim: pauses.claim, others: others)
-      let time = share - policy.grace(in: share)
       for call in pauses.constants.calls[group] {
-        guard let member = registry.members[call.observer], let timeout = member.timeout,
-          timeout > time, newcomer ?? member.id == member.id
-        else { continue }
-        effects.publish(
-          .warning(
-            "\(member.name): its limit of \(timeout.forReading) does not fit into a stop, which leaves"
-              + " \(time.forReading) of it before the save. Raise the stop's time (TimeoutStopSec=, a container's grace"
-              + " period), or lower the limit or the save reserve."))
+        if let member = registry.members[call.observer] { warnOfLimit(of: member, in: share) }
       }
     }
   }
 
+  /// The same of a newcomer, whose limit is compared with the whole time before the save: a look at all others would cost
+  /// each the more, the more there are. Of many alike one is enough.
+  mutating func warnOfLimit(of newcomer: MachineObserver) {
+    guard registry.state != .launching, !isTerminating, newcomer.timeout != lastLimit else {
+      return
+    }
+    lastLimit = newcomer.timeout
+    let budget = StopBudget(policy, allowed: stop.allowed, from: now)
+    warnOfLimit(of: newcomer, in: budget.share(of: .kind(.didEnterBackground), among: 1, at: now))
+  }
+
+  private mutating func warnOfLimit(of member: MachineObserver, in share: Duration) {
+    let time = share - policy.grace(in: share)
+    guard let timeout = member.timeout, timeout > time else { return }
+    effects.publish(
+      .warning(
+        "\(member.name): its limit of \(timeout.forReading) does not fit into a stop, which leaves"
+          + " \(time.forReading) of it before the save. Raise the stop's time (TimeoutStopSec=, a container's grace"
+          + " period), or lower the limit or the save reserve."))
+  }
+
   /// Returns how many groups of later steps share the time of a delivery in a stop: the body, and, when the termination has
-  /// not begun to deliver, the pauses; beside a save also the saves that follow it.
-  private func groupsToCome(after id: DeliveryID) -> (pauses: Int, saves: Int) {
+  /// not begun to deliver, the pauses, unless they are under way; beside a save also the saves that follow it.
+  private mutating func groupsToCome(after id: DeliveryID) -> (pauses: Int, saves: Int) {
     let step = calls[id].budgetStep
-    if calls[id].isOfTermination { return (step.isPause ? groupsOfBody : 0, 0) }
-    return (
-      groupsOfBody + groupCount(of: .didEnterBackground),
-      step.isSave ? groupCount(of: .shouldSaveState) : 0
-    )
+    if step.isPause { return (groupsOfBody, 0) }
+    if calls[id].isOfTermination { return (0, 0) }
+    let counted =
+      calls[id].groupsToCome
+      ?? (groupCount(of: .didEnterBackground), step.isSave ? groupCount(of: .shouldSaveState) : 0)
+    calls[id].groupsToCome = counted
+    return (groupsOfBody + counted.pauses, counted.saves)
   }
 
   /// The body counts as a group while it runs.
@@ -101,11 +125,17 @@ extension LifecycleMachine {
     return count
   }
 
-  /// Limits running calls to the budget; they keep an earlier deadline.
-  mutating func limitRunning() {
-    for id in calls.order {
+  /// Limits running calls to the budget. They keep an earlier deadline, unless the budget has grown, which may have cut them
+  /// off until now.
+  mutating func limitRunning(hasGrown: Bool = false) {
+    for id in calls.order where !hasGrown || !calls[id].isNested {
       guard let limit = limit(of: id) else { continue }
-      for call in calls[id].running { calls.update(call) { $0.limit(to: limit) } }
+      for call in calls[id].running {
+        let own = ownDeadline(of: calls[call].member, from: calls[call].began)
+        calls.update(call) {
+          if hasGrown { $0.lengthen(to: limit, own: own) } else { $0.limit(to: limit) }
+        }
+      }
     }
   }
 

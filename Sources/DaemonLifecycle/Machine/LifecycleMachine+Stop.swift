@@ -149,10 +149,10 @@ extension LifecycleMachine {
 
   /// Takes the time that the service manager allows for a stop, or for its own; the stop may have begun.
   mutating func allowStop(_ timeout: Duration, isManagers: Bool) {
-    let before = stop.allowed
+    let (before, end) = (stop.allowed, stop.budget?.end)
     stop.allow(timeout, isManagers: isManagers, policy)
     if stop.allowed != before { warnOfLimits() }
-    if stop.budget != nil { limitRunning() }
+    if let end, let budget = stop.budget { limitRunning(hasGrown: budget.end > end) }
   }
 
   /// Handles the second signal: hooks that save keep their reserve, all others are cancelled. Of these only WillTerminate
@@ -192,10 +192,11 @@ extension LifecycleMachine {
       LifecycleReport(cause: registry.termination ?? cause, entries: entries), status: status)
   }
 
-  /// Refuses a post that came too late: its report has an entry for each observer that would have received it, or after
-  /// the end, which has let go of them, one entry for all.
+  /// Refuses a post that came too late: its report has an entry for each observer that would have received the first of its
+  /// type, or after the end, which has let go of them, one entry for all.
   mutating func refuse(_ post: LifecyclePost) {
     let step = LifecycleStep.posted(post)
+    let type = ObjectIdentifier(Swift.type(of: post.notification))
     let now = now
     func entry(_ name: ObserverName, _ registration: UInt64) -> LifecycleReport.Entry {
       LifecycleReport.Entry(
@@ -205,9 +206,14 @@ extension LifecycleMachine {
     if stop.exit != nil {
       return effects.answer(post, entries: [entry(.given("all observers"), 0)])
     }
-    let skipped = registry.plan(step, cause: LifecycleCause(.api)).members
+    if let known = refusals.first(where: { $0.type == type }) {
+      return effects.answer(post, entries: known.entries)
+    }
+    let entries = registry.plan(step, cause: LifecycleCause(.api)).members
       .compactMap { registry.members[$0] }.filter { $0.receives(step) }
-    effects.answer(post, entries: skipped.map { entry($0.name, $0.id.value) })
+      .map { entry($0.name, $0.id.value) }
+    refusals.append((type, entries))
+    effects.answer(post, entries: entries)
   }
 
   // MARK: The exit

@@ -60,7 +60,8 @@ extension LifecycleMachine {
     return LifecycleProgress(
       transition: transition.kind, done: done, total: done + names.count + waiting + planned,
       waitingFor: names, elapsed: transition.began.duration(to: now),
-      isRevoked: transition.isPause && registry.requests.containResume)
+      isRevoked: transition.isPause && registry.requests.containResume
+        && registry.backgroundReasons.isEmpty)
   }
 
   /// Publishes that the machine may sleep once the deliveries for it have ended. A termination that overtakes them

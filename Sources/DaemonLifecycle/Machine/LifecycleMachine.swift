@@ -47,6 +47,10 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var unentered = Unentered()
   /// Whether an observer has, or had, a limit of its own for a pause.
   private(set) var hasLimits = false
+  /// The limit of the last newcomer that was compared with a stop's time.
+  var lastLimit: Duration?
+  /// The answers to posts that a stop refuses, by the type of what was posted: made once, since each names all observers.
+  var refusals: [(type: ObjectIdentifier, entries: [LifecycleReport.Entry])] = []
   /// Answers the callers that wait for the launch, and for the end; `nil` while there are none. One closure for all:
   /// the type of an array of them would be made at run time.
   var launchWaiters: (@Sendable (LifecycleReport) -> Void)?
@@ -256,9 +260,16 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var isIdle: Bool { calls.deliveries.isEmpty && !health.isChecking }
   var isTerminating: Bool { registry.termination != nil }
 
+  /// More reasons than these are not shown by name: each change costs as much as what is shown.
+  private static let shownReasons = 16
+
   var snapshot: LifecycleSnapshot {
-    LifecycleSnapshot(
-      state: registry.state, reasons: registry.backgroundReasons.map(\.name).sorted(),
+    let reasons = registry.backgroundReasons
+    let others = reasons.count - Self.shownReasons
+    return LifecycleSnapshot(
+      state: registry.state,
+      reasons: reasons.prefix(Self.shownReasons).map(\.name)
+        + (others > 0 ? ["\(others) more"] : []),
       unentered: registry.state == .foreground && !unentered.isEmpty
         ? unentered.all.compactMap { registry.members[$0]?.name.description } : [])
   }
@@ -269,7 +280,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     registry.add(member)
     guard member.timeout != nil, member.receives(.kind(.didEnterBackground)) else { return }
     hasLimits = true
-    warnOfLimits(of: member.id)
+    warnOfLimit(of: member)
   }
 
   mutating func remove(_ ids: [ObserverID]) {

@@ -2,7 +2,7 @@
 /// The daemon's state and its reasons for being in the background.
 struct LifecycleSnapshot: Sendable, Equatable {
   let state: LifecycleState
-  /// The names of the reasons, sorted.
+  /// The names of the first reasons, sorted, and the number of the others.
   let reasons: [String]
   /// The observers that are not in this foreground, and the rounds that wait for them.
   var unentered: [String] = []
@@ -16,7 +16,7 @@ struct LifecycleProgress: Sendable {
   /// The observers whose hooks run.
   let waitingFor: [ObserverName]
   let elapsed: Duration
-  /// Whether the daemon returns to the foreground afterwards.
+  /// Whether a resume, after it, brings the daemon back to the foreground.
   var isRevoked = false
 
   /// The progress in words: `stopping: 3 of 5 done, waiting for Database, 2.1 s`.

@@ -103,10 +103,9 @@ struct Stop: Sendable {
   ) {
     if isManagers { managersLimit = timeout } else { ownLimit = timeout }
     guard let allowed else { return }
-    budget.update { $0.limit(policy, allowed: allowed) }
-    guard let budget else { return }
-    if case .draining(let event, let end) = phase {
-      phase = .draining(event, until: min(end, budget.drainEnd(policy)))
+    budget.update { $0.allow(allowed, policy) }
+    if let budget, case .draining(let event, _) = phase {
+      phase = .draining(event, until: budget.drainEnd(policy))
     }
   }
 

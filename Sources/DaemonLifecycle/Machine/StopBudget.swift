@@ -47,14 +47,12 @@ struct StopBudget {
     isHurried = true
   }
 
-  /// Takes the time that the service manager allows, which was not known when the stop began. It never adds time, and
-  /// does not shorten an extension, of which the service manager was notified.
-  mutating func limit(_ policy: LifecycleMachine.Policy, allowed: Duration) {
+  /// Takes the time that the service manager allows, which was not known when the stop began, or has changed. It does not
+  /// shorten an extension, of which the service manager was notified, and adds nothing after a second signal.
+  mutating func allow(_ allowed: Duration, _ policy: LifecycleMachine.Policy) {
     let known = StopBudget(policy, allowed: allowed, from: began)
-    guard !isExtended, known.end < end else { return }
-    end = known.end
-    reserve = min(reserve, known.reserve)
-    exitGrace = known.exitGrace
+    guard known.end < end ? !isExtended : !isHurried else { return }
+    (end, reserve, exitGrace) = (known.end, known.reserve, known.exitGrace)
   }
 
   /// Returns the time at which a drain must end: before the save reserve, with the time of one hook left, or half of
@@ -80,6 +78,10 @@ struct StopBudget {
     }
   }
 
+  /// The least share: where there are so many groups that their equal shares are of no use, what each leaves is enough for
+  /// the next.
+  private static let leastShare = Duration.milliseconds(100)
+
   /// Returns how long the next of `count` groups may take: an equal share of the step's time, so that one hook that
   /// hangs does not take the others' time. What it leaves is theirs. Zero when no time is left.
   ///
@@ -93,11 +95,11 @@ struct StopBudget {
   ) -> Duration {
     let time = max(.zero, now.duration(to: end(of: step)))
     let count = max(count, 1)
-    if claim + others.time == .zero { return time / count }
-    let least = min(.seconds(1), time / count / 2)
-    let room = time - least * count
+    let kept = claim + others.time == .zero ? .zero : min(.seconds(1), time / count / 2)
+    let room = time - kept * count
     let own = min(claim, max(room / (others.count + 1), room - others.time))
-    return least + own + max(.zero, room - claim - others.time) / count
+    let share = kept + own + max(.zero, room - claim - others.time) / count
+    return max(share, min(Self.leastShare, time))
   }
 
   /// The sum of claims, and their number.

@@ -38,9 +38,9 @@ struct LifecycleRegistry: Sendable {
 
   /// The state. It changes at the beginning of a `Did…` step and at the end of a `Will…` one.
   private(set) var state: LifecycleState
-  /// The reasons for being in the background. The foreground is requested only while there are none. A suspend is one
-  /// of them.
-  private(set) var backgroundReasons: Set<BackgroundReason> = []
+  /// The reasons for being in the background, sorted by name: each change is shown with the first of them. The foreground is
+  /// requested only while there are none. A suspend is one of them.
+  private(set) var backgroundReasons: [BackgroundReason] = []
   /// Whether WillSuspend was delivered and DidResume was not.
   private(set) var isSuspended = false
   /// The cause of the termination; set by the first terminate event, permanently.
@@ -83,13 +83,13 @@ struct LifecycleRegistry: Sendable {
     if case .terminate = event.request { return terminate(event.cause) }
     guard termination == nil, state != .terminated else { return .refused }
     switch event.request {
-    case .pause(let reason): backgroundReasons.insert(reason)
-    case .resume(let reason): backgroundReasons.remove(reason)
+    case .pause(let reason): setReason(reason, true)
+    case .resume(let reason): setReason(reason, false)
     case .suspend:
-      backgroundReasons.insert(.suspend)
+      setReason(.suspend, true)
       wantsSleep = true
     case .wakeUp:
-      backgroundReasons.remove(.suspend)
+      setReason(.suspend, false)
       wantsSleep = false
     case .post(let notification):
       requests.enqueue(post ?? LifecyclePost(notification), event.cause)
@@ -102,6 +102,13 @@ struct LifecycleRegistry: Sendable {
     // Then the daemon goes where its reasons lead, be it a pause or a resume.
     if event.request.concernsSleep { requests.enqueue(.pause(for: .suspend), event.cause) }
     return .none
+  }
+
+  private mutating func setReason(_ reason: BackgroundReason, _ isThere: Bool) {
+    let index = backgroundReasons.partitioningIndex { $0.name >= reason.name }
+    let wasThere = index < backgroundReasons.count && backgroundReasons[index] == reason
+    if isThere, !wasThere { backgroundReasons.insert(reason, at: index) }
+    if !isThere, wasThere { backgroundReasons.remove(at: index) }
   }
 
   private mutating func terminate(_ cause: LifecycleCause) -> Effect {

@@ -47,17 +47,7 @@ struct ObserverIndex: Sendable {
 
   /// Returns the index of the first entry that is not before one of this address and id.
   private func position(of address: ObjectIdentifier, _ id: UInt64) -> Int {
-    var (low, high) = (0, entries.count)
-    while low < high {
-      let middle = (low + high) / 2
-      let entry = entries[middle]
-      if (entry.ownerID!, entry.id.value) < (address, id) {
-        low = middle + 1
-      } else {
-        high = middle
-      }
-    }
-    return low
+    entries.partitioningIndex { ($0.ownerID!, $0.id.value) >= (address, id) }
   }
 
   /// Whether this very object, which the caller holds, is an observer.

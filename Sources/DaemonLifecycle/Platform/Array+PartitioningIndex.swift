@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension Array {
+  /// Returns the index of the first element for which the condition holds, by binary search: from there on it holds for all.
+  func partitioningIndex(where holds: (Element) -> Bool) -> Int {
+    var (low, high) = (0, count)
+    while low < high {
+      let middle = (low + high) / 2
+      if holds(self[middle]) { high = middle } else { low = middle + 1 }
+    }
+    return low
+  }
+}
