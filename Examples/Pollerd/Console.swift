@@ -49,7 +49,9 @@ final class Console: LineOutput {
 
   deinit { if isOwned { close(descriptor.number) } }
 
-  func printIfRoom(_ line: String) -> Bool {
+  // Not inlined, as `isStillWaiting`: a lock must be taken and released on one thread, and the asynchronous functions that
+  // call these change theirs.
+  @inline(never) func printIfRoom(_ line: String) -> Bool {
     state.withLock { state in
       writeWaiting(&state)
       guard state.waiting.isEmpty else { return false }
@@ -78,7 +80,7 @@ final class Console: LineOutput {
     }
   }
 
-  private func isStillWaiting() -> Bool {
+  @inline(never) private func isStillWaiting() -> Bool {
     state.withLock { state in
       writeWaiting(&state)
       state.hasRetry = !state.waiting.isEmpty

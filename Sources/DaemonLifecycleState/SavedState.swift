@@ -53,7 +53,7 @@ public final class SavedState: StateObserver {
     if let interval { startTimer(lifecycle, interval, phase) }
   }
 
-  deinit { timer.withLock { $0 }?.cancel() }
+  deinit { endTimer() }
 
   /// Saves, unless the bytes are unchanged.
   ///
@@ -71,9 +71,9 @@ public final class SavedState: StateObserver {
   /// - Throws: The error that the closure throws, or `StateError`.
   @discardableResult
   public nonisolated(nonsending) func save() async throws -> Bool {
-    var wanted = rounds.withLock { $0.begun + 1 }
+    var wanted: UInt64?
     while true {
-      switch next(wanted) {
+      switch next(&wanted) {
       case .served(let round, .failure(let error))
       where error is CancellationError && !Task.isCancelled:
         // The caller that was saving was cancelled, and this one was not. Any later save will do, another sharer's too.
@@ -96,9 +96,12 @@ public final class SavedState: StateObserver {
     case run(UInt64)
   }
 
-  private func next(_ wanted: UInt64) -> Turn {
+  /// - Parameter wanted: The first round that will do; the next one, where it is `nil`.
+  @inline(never) private func next(_ wanted: inout UInt64?) -> Turn {
     rounds.withLock { rounds in
-      if rounds.ended.round >= wanted { return .served(rounds.ended.round, rounds.ended.result) }
+      let first = wanted ?? rounds.begun + 1
+      wanted = first
+      if rounds.ended.round >= first { return .served(rounds.ended.round, rounds.ended.result) }
       if rounds.isRunning {
         let sleeper = Sleeper()
         rounds.waiting.append(sleeper)
@@ -114,13 +117,17 @@ public final class SavedState: StateObserver {
     do { result = .success(try store.saveIfChanged(try await bytes())) } catch {
       result = .failure(error)
     }
+    ended(round, result)
+    return result
+  }
+
+  @inline(never) private func ended(_ round: UInt64, _ result: Result<Bool, any Error>) {
     let waiting = rounds.withLock { rounds in
       rounds.ended = (round, result)
       defer { rounds.waiting = [] }
       return rounds.waiting
     }
     for sleeper in waiting { sleeper.end() }
-    return result
   }
 
   // MARK: The interval
@@ -135,7 +142,7 @@ public final class SavedState: StateObserver {
     }
     // ShouldSaveState does the last save.
     lifecycle.observe(WillTerminate.self, owner: self, phase: phase) { saved, _ in
-      saved.timer.withLock { $0 }?.cancel()
+      saved.endTimer()
     }
     let due = SaveIsDue(state: ObjectIdentifier(self))
     timer.withLock {
@@ -151,6 +158,8 @@ public final class SavedState: StateObserver {
       }
     }
   }
+
+  @inline(never) private func endTimer() { timer.withLock { $0 }?.cancel() }
 }
 
 /// The notification that the interval of a ``SavedState`` is over.

@@ -12,9 +12,9 @@ final class Recorder: LifecycleRecorder {
 
   private let record = Mutex(Record())
 
-  func change(_ body: (inout Record) -> Void) { record.withLock { body(&$0) } }
+  @inline(never) func change(_ body: (inout Record) -> Void) { record.withLock { body(&$0) } }
 
-  var current: Record { record.withLock { $0 } }
+  @inline(never) var current: Record { record.withLock { $0 } }
 
   private func add(_ call: String) { change { $0.calls.append(call) } }
 

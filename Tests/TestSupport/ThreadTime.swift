@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import CLinux
+import Foundation
 
 /// Returns the processor's time that a thread takes for something; its own, since others have the processor now and then.
 package func threadTime(of work: () -> Void) -> Duration {

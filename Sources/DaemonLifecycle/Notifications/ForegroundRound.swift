@@ -46,8 +46,8 @@ public final class ForegroundRound: Sendable {
 
   var isReady: Bool { wasReady.load(ordering: .acquiring) }
   /// Whether a delivery may wait for the body. A task that the body has started may live for longer.
-  var isAwaited: Bool { state.withLock { !$0.isOver && ($0.isEnding || !isReady) } }
-  func bodyEnded() { state.withLock { $0.isOver = true } }
+  @inline(never) var isAwaited: Bool { state.withLock { !$0.isOver && ($0.isEnding || !isReady) } }
+  @inline(never) func bodyEnded() { state.withLock { $0.isOver = true } }
 
   /// Makes a round for a test of code that takes one.
   public convenience init() { self.init(clock: nil) }
@@ -80,7 +80,7 @@ public final class ForegroundRound: Sendable {
 
   /// Whether a pause, a suspend or a stop has begun. A server then answers with `Connection: close`; a worker takes no
   /// further job.
-  public var isEnding: Bool { state.withLock(\.isEnding) }
+  @inline(never) public var isEnding: Bool { state.withLock(\.isEnding) }
 
   // MARK: Waiting
 
@@ -189,10 +189,12 @@ public final class ForegroundRound: Sendable {
     return try await operation()
   }
 
-  func removeHandler(_ id: Int) { state.withLock { _ = $0.handlers.removeValue(forKey: id) } }
+  @inline(never) func removeHandler(_ id: Int) {
+    state.withLock { _ = $0.handlers.removeValue(forKey: id) }
+  }
 
   /// Adds a handler. Returns `nil` when the round is ending, after it has called the handler.
-  func add(_ handler: @escaping @Sendable () -> Void) -> Int? {
+  @inline(never) func add(_ handler: @escaping @Sendable () -> Void) -> Int? {
     let id: Int? = state.withLock { state in
       if state.isEnding { return nil }
       state.lastHandler += 1

@@ -102,6 +102,11 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
   ])
 
   func willEnterForeground(_ notification: WillEnterForeground) async throws {
+    if let ready = enter() { try await ready.wait { ready.end(throwing: CancellationError()) } }
+  }
+
+  /// Begins a round, unless one runs. Returns what its hook waits for: that the body is ready.
+  @inline(never) private func enter() -> Sleeper? {
     let round = ForegroundRound(clock: core?.clock, isReady: !waitsUntilReady) { [weak self] in
       self?.isReady($0)
     }
@@ -114,7 +119,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
       return (begins, waits)
     }
     if begins { core?.useSwiftPool { self.runBody(round) } }
-    if waits { try await ready.wait { ready.end(throwing: CancellationError()) } }
+    return waits ? ready : nil
   }
 
   private func isReady(_ round: ForegroundRound) {
@@ -125,19 +130,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
   }
 
   func didEnterBackground(_ notification: DidEnterBackground) async throws {
-    // In one step, so that the hook waits for the round that it ends.
-    let end = Sleeper()
-    let run = state.withLock { state in
-      if state.run != nil { state.leaving = end }
-      return state.run
-    }
-    guard let run else { return }
-    // A draining body is notified. Any other is cancelled, also one that was not ready yet, and has nothing to finish.
-    if drains, run.round.isReady, !run.task.isWaiting {
-      endBody(of: run.round)
-    } else {
-      cancelBody()
-    }
+    guard let end = leave() else { return }
     // Cancelled at its deadline the hook cancels what drains, and waits on: the body is abandoned with it.
     try await end.wait {
       state.withLock { $0.isOverdue = true }
@@ -145,18 +138,40 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     }
   }
 
+  /// Ends the round that runs. Returns what its hook waits for: the end of the body.
+  @inline(never) private func leave() -> Sleeper? {
+    // In one step, so that the hook waits for the round that it ends.
+    let end = Sleeper()
+    let run = state.withLock { state in
+      if state.run != nil { state.leaving = end }
+      return state.run
+    }
+    guard let run else { return nil }
+    // A draining body is notified. Any other is cancelled, also one that was not ready yet, and has nothing to finish.
+    if drains, run.round.isReady, !run.task.isWaiting {
+      endBody(of: run.round)
+    } else {
+      cancelBody()
+    }
+    return end
+  }
+
   // MARK: The caller
 
   /// Returns when no round runs and none will.
   nonisolated(nonsending) func untilOver() async throws {
     try await withCheckedThrowingContinuation { continuation in
-      let isOver = state.withLock { state in
-        state.caller = { continuation.resume(with: $0) }
-        if case .over = state.phase { return true }
-        return false
-      }
-      if isOver { endIfIdle() }
+      setCaller { continuation.resume(with: $0) }
     }
+  }
+
+  @inline(never) private func setCaller(_ caller: @escaping Caller) {
+    let isOver = state.withLock { state in
+      state.caller = caller
+      if case .over = state.phase { return true }
+      return false
+    }
+    if isOver { endIfIdle() }
   }
 
   /// Has an error of the body end the daemon, since nobody waits for it.
@@ -179,7 +194,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
 
   /// Ends the rounds, since the caller's task was cancelled. In a stop it does not wait a second time for a body that is
   /// overdue.
-  func cancel() {
+  @inline(never) func cancel() {
     let isTerminating = core?.isTerminating ?? true
     let caller = state.withLock { state in
       state.callerIsCancelled = true
@@ -239,7 +254,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     }
   }
 
-  private func ended(_ error: (any Error)?) {
+  @inline(never) private func ended(_ error: (any Error)?) {
     let late = error is CancellationError ? nil : error.map { LateError(error: $0) }
     let (entering, leaving, isLost, isUnheard, wasEnding) = state.withLock { state in
       let wasEnding = state.run.map { $0.task.isCancelled || $0.round.isEnding } ?? false

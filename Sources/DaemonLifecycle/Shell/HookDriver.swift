@@ -85,7 +85,7 @@ final class HookDriver: HookExecutor.Driver {
     }
   }
 
-  private func takePhase() -> Phase {
+  @inline(never) private func takePhase() -> Phase {
     state.withLock { state in
       defer { state.phase = .drives }
       return state.phase
@@ -93,11 +93,13 @@ final class HookDriver: HookExecutor.Driver {
   }
 
   private func rest() async {
-    await withUnsafeContinuation { continuation in
-      state.withLock { state in
-        suspending.store(clinux_this_thread(), ordering: .relaxed)
-        state.rest = continuation
-      }
+    await withUnsafeContinuation { setRest($0) }
+  }
+
+  @inline(never) private func setRest(_ rest: UnsafeContinuation<Void, Never>) {
+    state.withLock { state in
+      suspending.store(clinux_this_thread(), ordering: .relaxed)
+      state.rest = rest
     }
   }
 

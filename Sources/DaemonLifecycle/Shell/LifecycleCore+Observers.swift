@@ -68,7 +68,7 @@ extension LifecycleCore {
   }
 
   /// Adds the rounds of a `foreground { … }`, or ends them when the daemon has ended.
-  func addRounds(_ rounds: ForegroundRounds, _ options: ObserverEntry.Options) {
+  @inline(never) func addRounds(_ rounds: ForegroundRounds, _ options: ObserverEntry.Options) {
     var options = options
     options.isRounds = true
     add(rounds, options)
@@ -80,7 +80,7 @@ extension LifecycleCore {
     if isOver { rounds.close() }
   }
 
-  func removeRounds(_ rounds: ForegroundRounds) {
+  @inline(never) func removeRounds(_ rounds: ForegroundRounds) {
     remove(owner: rounds)
     state.withLock { $0.rounds.removeAll { $0 === rounds } }
     rounds.forget()

@@ -32,8 +32,8 @@ extension LifecycleCore {
   /// Waits for what comes before the launch, on the cooperative pool. The end of the daemon cancels it.
   private nonisolated(nonsending) func setUp(_ work: RunBody) async throws {
     let task = Task.detached { try await work.run() }
-    state.withLock { $0.setUp = task }
-    defer { state.withLock { $0.setUp = nil } }
+    keep(setUp: task)
+    defer { keep(setUp: nil) }
     handle(
       .awaitExit { [weak self] _ in
         guard let self, let setUp = state.withLock({ $0.setUp }) else { return }
@@ -44,6 +44,10 @@ extension LifecycleCore {
     } onCancel: {
       task.cancel()
     }
+  }
+
+  @inline(never) private func keep(setUp task: Task<Void, any Error>?) {
+    state.withLock { $0.setUp = task }
   }
 
   /// Delivers the launch and returns its report; at once, with an empty one, when there is nothing to launch
@@ -59,7 +63,7 @@ extension LifecycleCore {
   ///
   /// It is not started when the daemon terminates already. The check and the start are one step, so that the body
   /// either never begins or is waited for.
-  func start(body: RunBody) {
+  @inline(never) func start(body: RunBody) {
     let begins = change { state, now in
       guard !state.machine.isTerminating else { return false }
       state.handle(.bodyBegan, at: now)

@@ -82,7 +82,7 @@ extension LifecycleCore {
   }
 
   /// Puts a post behind what was asked for during the launch; returns false when nothing was.
-  func queueBehindLaunch(_ post: AwaitedPost) -> Bool {
+  @inline(never) func queueBehindLaunch(_ post: AwaitedPost) -> Bool {
     state.withLock { state in
       if state.earlyInputs.isEmpty { return false }
       state.earlyInputs.append(.post(post, inside: nil))
@@ -108,7 +108,7 @@ extension LifecycleCore {
 
   package var isReady: Bool { state.withLock { $0.machine.isReady } }
 
-  package var exit: LifecycleExit? { state.withLock { $0.machine.stop.exit } }
+  @inline(never) package var exit: LifecycleExit? { state.withLock { $0.machine.stop.exit } }
 
   /// Ends the waiter when `count` tasks or more sleep on the clock; `nil`: when nothing is being delivered and nothing
   /// waits to be, except behind a hold.

@@ -19,15 +19,25 @@ extension LifecycleCore {
 
   nonisolated(nonsending) func unitJob(within limit: Duration) async -> UnitJob? {
     let sleeper = Sleeper()
-    let isAsked = state.withLock { state in
+    // Woken by the answer, the limit or a cancellation: in any case by what is known then.
+    if waitsForUnitJob(sleeper) {
+      try? await clock.sleep(sleeper, until: clock.now.advanced(by: limit))
+    }
+    return unitJob(removing: sleeper)
+  }
+
+  /// Adds a waiter where the job is asked for, and not known yet.
+  @inline(never) private func waitsForUnitJob(_ waiter: Sleeper) -> Bool {
+    state.withLock { state in
       let isAsked = state.asksForUnitJob && state.machine.isTerminating && state.unitJob == nil
-      if isAsked { state.unitJobWaiters.append(sleeper) }
+      if isAsked { state.unitJobWaiters.append(waiter) }
       return isAsked
     }
-    // Woken by the answer, the limit or a cancellation: in any case by what is known then.
-    if isAsked { try? await clock.sleep(sleeper, until: clock.now.advanced(by: limit)) }
-    return state.withLock { state in
-      state.unitJobWaiters.removeAll { $0 === sleeper }
+  }
+
+  @inline(never) private func unitJob(removing waiter: Sleeper) -> UnitJob? {
+    state.withLock { state in
+      state.unitJobWaiters.removeAll { $0 === waiter }
       return state.machine.isTerminating || state.machine.stop.isDraining
         ? state.unitJob ?? nil : nil
     }

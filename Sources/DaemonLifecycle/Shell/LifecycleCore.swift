@@ -158,7 +158,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   var lifecycleState: LifecycleState {
     state.withLock { $0.mockState ?? $0.machine.registry.state }
   }
-  var isTerminating: Bool { state.withLock { $0.machine.isTerminating } }
+  @inline(never) var isTerminating: Bool { state.withLock { $0.machine.isTerminating } }
 
   // MARK: Inputs
 

@@ -29,7 +29,7 @@ final class RestartingBody: Sendable {
       do {
         try await body(round)
         // It has done its work, rather than been stopped.
-        if !Task.isCancelled, !round.isEnding { recovered(upTo: history.withLock { $0.last }) }
+        if !Task.isCancelled, !round.isEnding { recovered(upTo: lastFailure) }
         return
       } catch {
         // Its end was requested: whatever it throws then, that is no failure.
@@ -43,7 +43,7 @@ final class RestartingBody: Sendable {
   }
 
   /// Returns the delay before the next run. Throws the error when it exceeds the policy's maximumFailures.
-  private func delay(after error: any Error) throws -> Duration {
+  @inline(never) private func delay(after error: any Error) throws -> Duration {
     let now = core.clock.now
     // Many instances of a daemon that fail together should not come back together.
     let share = core.virtualTime == nil ? Double.random(in: 0.5...1) : 1
@@ -68,17 +68,19 @@ final class RestartingBody: Sendable {
 
   /// Reports a recovery when the body has run without a failure for the policy's period; `nil` when nothing has failed.
   private func watchForHealth() -> Task<Void, Never>? {
-    guard let last = history.withLock({ $0.last }) else { return nil }
+    guard let last = lastFailure else { return nil }
     return Task.detached { [self] in
       if (try? await core.clock.sleep(for: policy.period)) != nil { recovered(upTo: last) }
     }
   }
 
+  @inline(never) private var lastFailure: LifecycleClock.Instant? { history.withLock { $0.last } }
+
   /// Takes the note back, since it is not run any more.
   func forget() { if history.withLock({ $0.note.take() }) != nil { sendNote() } }
 
   /// Forgets the failures, unless there are new ones.
-  private func recovered(upTo last: LifecycleClock.Instant?) {
+  @inline(never) private func recovered(upTo last: LifecycleClock.Instant?) {
     guard let last, history.withLock({ $0.forget(upTo: last) }) else { return }
     core.handle(.fact(.recovered))
     sendNote()

@@ -66,11 +66,12 @@ public final class ExploredRun: Sendable {
       self.check.withLock { [check = try check.get()] in $0 = check }
       let body = body.withLock { $0 }
       Task.detached { [self] in
-        let ended = await mock.core.run(body)
-        exit.withLock { $0 = ended }
+        ended(await mock.core.run(body))
       }
     }
   }
+
+  @inline(never) private func ended(_ exit: LifecycleExit) { self.exit.withLock { $0 = exit } }
 
   /// Makes steps until the daemon has ended, or rests for the first time. Returns what is wrong.
   func go(_ explorer: Explorer, untilRest stopsAtRest: Bool = false) -> String? {
@@ -143,10 +144,11 @@ public final class ExploredRun: Sendable {
     _ operation: @escaping @Sendable () async throws -> Check
   ) -> Result<Check, any Error>? {
     let completed = Mutex<Result<Check, any Error>?>(nil)
-    Task.detached {
-      let result: Result<Check, any Error>
-      do { result = .success(try await operation()) } catch { result = .failure(error) }
+    @inline(never) @Sendable func complete(_ result: Result<Check, any Error>) {
       completed.withLock { $0 = result }
+    }
+    Task.detached {
+      do { complete(.success(try await operation())) } catch { complete(.failure(error)) }
     }
     var steps = 0
     while jobs.count(of: mock.core) > 0, steps < Self.mostSteps, completed.withLock({ $0 == nil }) {
