@@ -42,6 +42,12 @@ import Testing
     _ = tell(.launched(snapshot(.foreground)))
   }
 
+  @Test mutating func aSetUpThatTakesLongIsShown() {
+    #expect(tell(.settingUp(.seconds(5))) == [.status("setting up")])
+    #expect(
+      tell(.began(.launch, LifecycleCause(.launch), at: time)) == [.status("launching")])
+  }
+
   @Test mutating func readyComesWithTheLaunchAndOnce() {
     #expect(tell(.began(.launch, LifecycleCause(.launch), at: time)) == [.status("launching")])
     #expect(tell(.began(.reload, Self.signal, at: time)) == [])

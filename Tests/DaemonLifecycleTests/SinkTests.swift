@@ -34,6 +34,7 @@ final class FactLog: LifecycleSink {
       case .positionChanged(_, let snapshot): "reasons \(snapshot.reasons)"
       case .readyToSleep: "ready to sleep"
       case .closed: "closed"
+      case .settingUp(let time): "setting up for \(time.forReading)"
       case .warning(let text): "warning \(text)"
       case .terminated(let exit): "terminated \(exit.status)"
       default: "another"

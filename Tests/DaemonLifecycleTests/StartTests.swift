@@ -45,6 +45,24 @@ import Testing
     await launch.value
   }
 
+  /// Whatever it waits for.
+  @Test func aSetUpThatTakesLongIsSaid() async throws {
+    let observed = ObservedCore()
+    let gate = Gate()
+    let core = observed.core
+    let run = Task { try await core.run(after: RunBody { await gate.wait() }) }
+    try await eventually { core.sleeperCount == 1 }
+    await core.advance(by: .milliseconds(4999))
+    #expect(observed.log.names == [])
+    await core.advance(by: .milliseconds(1))
+    #expect(observed.log.names == ["setting up for 5 s"])
+    gate.open()
+    try await eventually { observed.log.names.contains("launched") }
+    #expect(core.sleeperCount == 0)
+    core.receive(LifecycleEvent(.terminate))
+    _ = try await run.value
+  }
+
   /// Tests make hundreds of mocks beside each other.
   @Test func aMockHasNoDescriptors() async throws {
     let mock = MockLifecycleSubject()

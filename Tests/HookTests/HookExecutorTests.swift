@@ -104,6 +104,31 @@ import Testing
     core.close()
   }
 
+  private final class Blocking: BackgroundObserver {
+    let release: Semaphore
+    init(_ release: Semaphore) { self.release = release }
+    func didEnterBackground(_ notification: DidEnterBackground) { release.wait() }
+  }
+
+  /// A save is worth the thread that listens, and so is what follows the end.
+  @Test(.timeLimit(.minutes(5))) func aSaveIsCalledWithoutAnotherThread() async throws {
+    let core = LifecycleCore(configuration: configuration, executor: executor(Allowance(2)))
+    let saved = Atomic(false)
+    let release = Semaphore()
+    _ = core.add(
+      closures: [
+        .closure(for: ShouldSaveState.self) { _ in saved.store(true, ordering: .relaxed) }
+      ], owner: nil, .init(), name: .given("state"))
+    core.add(Blocking(release), .init(timeout: .milliseconds(50)))
+    try core.executor.listen()
+    _ = await launch(core)
+    core.receive(LifecycleEvent(.terminate))
+    let end = await core.untilTerminated()
+    #expect(end.status == 124 && saved.load(ordering: .relaxed), "\(end)")
+    release.signal()
+    core.close()
+  }
+
   @Test(.timeLimit(.minutes(5))) func aClosedExecutorWaitsForAThread() async throws {
     let allowed = Allowance(0)
     let executor = executor(allowed)

@@ -112,14 +112,20 @@ final class ThreadLimitTests: XCTestCase {
     }
   }
 
-  /// The hook holds one of the two threads: what is left keeps the deadlines and ends the process.
-  func testAHookThatHangsIsGivenUpInTime() throws {
-    let daemon = try started(["threadless", "hang"])
-    try daemon.expect("alone")
-    daemon.send(SIGTERM)
-    try daemon.expect("hanging")
-    let exit = try daemon.wait()
-    XCTAssertEqual(exit, .status(124), daemon.output.joined(separator: "\n"))
-    XCTAssertTrue(daemon.output.contains { $0.contains("HangingObserver") })
+  /// The hook holds one of the two threads: what is left keeps the deadlines, saves, and ends the process, also where it
+  /// goes on after `run`.
+  func testAHookThatHangsIsGivenUpInTimeAndCostsNoSave() throws {
+    try skipUnlessLong()
+    for after in [[], ["goes-on"]] {
+      let daemon = try started(["threadless", "hang"] + after)
+      try daemon.expect("alone")
+      try waitUntilIdle(daemon)
+      daemon.send(SIGTERM)
+      try daemon.expect("hanging")
+      try daemon.expect("save: SIGTERM")
+      let exit = try daemon.wait()
+      XCTAssertEqual(exit, .status(124), daemon.output.joined(separator: "\n"))
+      XCTAssertTrue(daemon.output.contains { $0.contains("HangingObserver") })
+    }
   }
 }

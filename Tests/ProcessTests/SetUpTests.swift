@@ -45,6 +45,29 @@ final class SetUpTests: XCTestCase {
     XCTAssertEqual(try daemon.wait(), .status(0))
   }
 
+  /// What would wait for the launch, which waits for the set-up.
+  func testAPostOfTheSetUpIsDeliveredAfterTheLaunch() throws {
+    let daemon = try ChildProcess(built("ProbeSyncMain"), ["posts"])
+    try daemon.expect("posted to 0")
+    try daemon.expect("foreground")
+    try daemon.expect("received in foreground")
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+
+  func testForegroundInTheSetUpIsAnError() throws {
+    let daemon = try ChildProcess(built("ProbeSyncMain"), ["foreground"], stderrToStdout: true)
+    XCTAssertEqual(try daemon.wait(), .status(71))
+    XCTAssertEqual(daemon.output.last?.contains("write addForeground { }"), true)
+  }
+
+  func testATaskOfTheSetUpMayWaitForTheForeground() throws {
+    let daemon = try ChildProcess(built("ProbeSyncMain"), ["starts"])
+    try daemon.expect("in the foreground")
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+
   func testAnErrorIsPrintedAndDeterminesTheStatus() throws {
     let daemon = try ChildProcess(built("ProbeSyncMain"), ["throws"], stderrToStdout: true)
     XCTAssertEqual(try daemon.wait(), .status(78))

@@ -95,7 +95,8 @@ extension LifecycleObservable {
   ///
   /// - Throws: The error that the body throws, and that no restart follows; not after a pause or a stop has cancelled
   ///   it, when the error is in that report and has no other effect. `CancellationError` when the calling task is
-  ///   cancelled.
+  ///   cancelled. ``LifecycleError/foregroundInSetUp`` in the set-up of `runAndExit`, for which the launch waits: write
+  ///   `addForeground` there.
   nonisolated(nonsending) public func foreground(
     name: String? = nil, phase: LifecyclePhase = .standard, draining limit: Duration? = nil,
     restarting policy: RestartPolicy? = nil, file: StaticString = #fileID, line: UInt = #line,
@@ -121,6 +122,9 @@ extension LifecycleObservable {
   ) async throws {
     let core = core
     guard !core.isTerminating else { return }
+    if SetUp.isOwnTask(of: core), core.lifecycleState == .launching {
+      throw LifecycleError.foregroundInSetUp
+    }
     let name = name.map { ObserverName.given($0) } ?? .foreground(file: file, line: line)
     let rounds = ForegroundRounds(
       core, name, drains: limit != nil, restarting: policy, waitsUntilReady: waitsUntilReady, body)

@@ -176,7 +176,8 @@ extension LifecycleObservable {
   ///
   /// The delivery waits for its turn, but not where that would wait for the poster. It is delivered at once, beside what is
   /// under way or held, if it is posted in a hook, whose deadline its hooks have then; in work in the foreground that a
-  /// pause, or the foreground, waits for; and once its task is cancelled. After the termination has begun, its hooks are not
+  /// pause, or the foreground, waits for; and once its task is cancelled. In the set-up of `runAndExit` this returns at once,
+  /// with an empty report, and the notification is delivered after the launch. After the termination has begun, its hooks are not
   /// called; they are reported as `skipped(.overtaken)`.
   ///
   /// - Returns: What each hook did.

@@ -51,6 +51,8 @@ final class HookExecutor: TaskExecutor {
     func descriptorsAreReady(_ ready: EventPoll.Ready)
     /// The calling thread listens from now on.
     func listenerChanged()
+    /// Whether what waits is worth the thread that listens, if there is no other: a save, and what comes after the end.
+    var isWorthTheLeader: Bool { get }
     /// So many threads are blocked in hooks that others wait.
     func threadsReachedLimit()
   }

@@ -45,6 +45,10 @@ final class LifecycleLog: LifecycleSink {
         .info, LifecycleTransition.background.row.messageID,
         fields(.background, cause) + fields(snapshot))
     case .problems(let entries): write(entries, of: .post)
+    case .settingUp(let time):
+      warn(
+        "The daemon has been set up for \(time.forReading), and is launched when its set-up returns: not while that waits"
+          + " in foreground { } (write addForeground { }), or for a hook.")
     case .warning(let text): warn(text)
     case .info(let text): info(text)
     case .unhealthy(let reason): write("not healthy: \(reason)", .error)

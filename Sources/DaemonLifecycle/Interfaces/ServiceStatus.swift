@@ -30,6 +30,7 @@ struct ServiceStatus {
   /// Returns the message for a fact at a time of day; empty when there is nothing to send.
   mutating func fields(for fact: LifecycleFact, at clock: String) -> [NotifyField] {
     switch fact {
+    case .settingUp: status("setting up")
     case .began(let transition, let cause, let time): began(transition, cause, time)
     case .progress(let progress): progressed(progress)
     case .ended(let transition, let report, _, let snapshot):

@@ -3,6 +3,8 @@ import DaemonSystemd
 
 /// A fact that the core publishes to its sinks. Big ones are indirect, since facts are copied often.
 enum LifecycleFact: Sendable {
+  /// The daemon has been set up for this long, and is launched afterwards.
+  case settingUp(Duration)
   /// A transition begins, at this time: after its request, and before any of its hooks.
   case began(LifecycleTransition, LifecycleCause, at: MonotonicTime)
   /// A transition goes on; published every second.

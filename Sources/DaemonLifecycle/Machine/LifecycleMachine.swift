@@ -259,6 +259,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   /// Whether nothing is under way; valid after `handle`, when everything that could begin has begun.
   var isIdle: Bool { calls.deliveries.isEmpty && !health.isChecking }
   var isTerminating: Bool { registry.termination != nil }
+  var isSavingAtTheEnd: Bool { isTerminating && calls.deliveries.contains { $0.budgetStep.isSave } }
 
   /// More reasons than these are not shown by name: each change costs as much as what is shown.
   private static let shownReasons = 16

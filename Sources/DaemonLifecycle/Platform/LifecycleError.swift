@@ -12,6 +12,9 @@ public enum LifecycleError: ExitStatusError, Sendable, Hashable, CustomStringCon
   case alreadyStarted
   /// An observer of this type adopts no hook protocol.
   case noHook(String)
+  /// `foreground { … }` was awaited in the set-up of `runAndExit` or `run`: it would return at the end of a daemon that is
+  /// launched when the set-up has returned. Write `addForeground { … }` there.
+  case foregroundInSetUp
   /// The variable for the grace period of a stop is malformed; the associated values are its name, its value and the
   /// reason.
   case invalidGracePeriod(String, String, reason: String)
@@ -35,6 +38,9 @@ public enum LifecycleError: ExitStatusError, Sendable, Hashable, CustomStringCon
       "\(type) has no hook, so it receives nothing: adopt the protocol of each hook that it implements, "
         + "LaunchObserver, ForegroundObserver, BackgroundObserver, StateObserver, ReloadObserver, SuspendObserver, "
         + "ResumeObserver, PressureObserver, HealthObserver or TerminationObserver."
+    case .foregroundInSetUp:
+      "foreground { } returns when the daemon ends, and the daemon is launched when its set-up returns: "
+        + "write addForeground { } in the set-up."
     case .invalidGracePeriod(let name, let value, let reason):
       "The grace period in $\(name), \"\(value)\", is \(reason): set it to the seconds between SIGTERM and SIGKILL."
     case .system(let purpose, let errno):

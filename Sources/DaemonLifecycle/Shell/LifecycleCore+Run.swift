@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import DaemonSystemd
 import Synchronization
 
 // Launch, body, exit and posts, for callers that wait. Each is resumed by the machine's one message for it, so its
@@ -31,9 +32,16 @@ extension LifecycleCore {
 
   /// Waits for what comes before the launch, on the cooperative pool. The end of the daemon cancels it.
   private nonisolated(nonsending) func setUp(_ work: RunBody) async throws {
-    let task = Task.detached { try await work.run() }
+    let task = Task.detached {
+      try await SetUp.$current.withValue(SetUp(of: self)) { try await work.run() }
+    }
+    let reminder = Sleeper { [weak self] in self?.handle(.fact(.settingUp(SetUp.patience))) }
+    schedule(reminder, at: now.advanced(by: SetUp.patience))
     keep(setUp: task)
-    defer { keep(setUp: nil) }
+    defer {
+      keep(setUp: nil)
+      remove(reminder)
+    }
     handle(
       .awaitExit { [weak self] _ in
         guard let self, let setUp = state.withLock({ $0.setUp }) else { return }
@@ -102,6 +110,10 @@ extension LifecycleCore {
     if let recorder {
       recorder.didPost(notification)
       endSetUp()
+    }
+    if SetUp.isCurrent(of: self), lifecycleState == .launching {
+      handle(.post(LifecyclePost(notification), inside: nil))
+      return LifecycleReport(cause: LifecycleCause(.api), entries: [])
     }
     let inside = CallReference.current.flatMap { $0.core === self ? $0.id : nil }
     let round = ForegroundRound.current.flatMap { $0.clock?.keeper === self ? $0 : nil }

@@ -123,6 +123,10 @@ extension LifecycleCore: HookExecutor.Client {
     for open in sources.withLock({ $0 }) { open.source.listenerChanged() }
   }
 
+  var isWorthTheLeader: Bool {
+    state.withLock { $0.machine.stop.exit != nil || $0.machine.isSavingAtTheEnd }
+  }
+
   func threadsReachedLimit() {
     warn("\(HookExecutor.extraThreads) extra threads are blocked in hooks; other hooks must wait.")
   }

@@ -155,7 +155,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   }
 
   package var now: MonotonicTime { virtualTime?.now ?? .now() }
-  var lifecycleState: LifecycleState {
+  @inline(never) var lifecycleState: LifecycleState {
     state.withLock { $0.mockState ?? $0.machine.registry.state }
   }
   @inline(never) var isTerminating: Bool { state.withLock { $0.machine.isTerminating } }

@@ -2,8 +2,8 @@
 import DaemonLifecycle
 import Glibc
 
-/// A synchronous `main` that gives its thread to the subject; observers on the main actor work. `waits`, `blocks` and
-/// `throws` are what the set-up does, `raises` what happens before there are handlers.
+/// A synchronous `main` that gives its thread to the subject; observers on the main actor work. `raises` is what
+/// happens before there are handlers, the other arguments are what the set-up does.
 @main struct SyncMain {
   static func main() {
     say("main")
@@ -21,6 +21,18 @@ import Glibc
           while true { pause() }
         }
       case "throws": throw NoTable()
+      case "posts":
+        let observer = Observer()
+        lifecycle.addObserver(observer)
+        lifecycle.observe(IsSetUp.self, owner: observer) { _, _ in
+          say("received in \(lifecycle.state)")
+        }
+        let report = await lifecycle.post(IsSetUp())
+        say("posted to \(report.entries.count)")
+      case "foreground": try await lifecycle.foreground { say("in the foreground") }
+      // Not the set-up's own, which goes on.
+      case "starts":
+        Task { try await lifecycle.foreground { say("in the foreground") } }
       default: lifecycle.addObserver(Observer())
       }
     }
@@ -38,6 +50,8 @@ struct NoTable: ExitStatusError, CustomStringConvertible {
   let description = "There is no table."
   var exitStatus: Int32 { 78 }
 }
+
+struct IsSetUp: CustomNotification {}
 
 @MainActor final class Observer: ForegroundObserver, StateObserver {
   func willEnterForeground(_ notification: WillEnterForeground) { say("foreground") }
