@@ -26,6 +26,14 @@ private func source(for signal: Int32, until last: Int = .max) async -> any Disp
   return source
 }
 
+/// Cancels a source, and returns when that is over: until then it still receives.
+private func cancel(_ source: any DispatchSourceSignal) async {
+  await withCheckedContinuation { continuation in
+    source.setCancelHandler { continuation.resume() }
+    source.cancel()
+  }
+}
+
 /// What a library found that took the signal, which it calls, or puts back.
 nonisolated(unsafe) private var found = sigaction()
 
@@ -41,7 +49,7 @@ let thief: @Sendable ([String]) async throws -> Void = { arguments in
   let ways = arguments.dropFirst()
   var sources: [any DispatchSourceSignal] = []
   if ways.contains("before") { sources.append(await source(for: signal)) }
-  if ways.contains("before-cancelled") { await source(for: signal).cancel() }
+  if ways.contains("before-cancelled") { await cancel(await source(for: signal)) }
   // As system(3) does while it runs.
   if ways.contains("ignored-first") { Glibc.signal(signal, SIG_IGN) }
   // With Swift 6.2 the caller goes back to the pool: while that is blocked, the exit grace ends the daemon.
@@ -51,7 +59,7 @@ let thief: @Sendable ([String]) async throws -> Void = { arguments in
     switch way {
     case "body": sources.append(await source(for: signal))
     case "cancels": sources.append(await source(for: signal, until: 50))
-    case "cancelled": await source(for: signal).cancel()
+    case "cancelled": await cancel(await source(for: signal))
     case "function": Glibc.signal(signal) { _ in say("theirs") }
     case "library":
       Glibc.signal(
