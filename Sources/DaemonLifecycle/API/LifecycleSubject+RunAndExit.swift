@@ -28,21 +28,16 @@ extension LifecycleSubject {
   /// Call it on the main thread: it runs the main queue there, so that `@MainActor` observers work.
   ///
   /// - Parameters:
-  ///   - configuration: The settings. Default: those that suit a service.
+  ///   - configuration: The settings, computed before signals are handled. Default: those that suit a service.
   ///   - setUp: Adds observers and work, in its own isolation. The launch follows when it returns.
   public static func runAndExit(
     _ configuration: @autoclosure () -> LifecycleConfiguration = LifecycleConfiguration(),
     _ setUp: sending @escaping @isolated(any) (LifecycleSubject) async throws -> Void
   ) -> Never {
-    // Held until there are handlers.
-    var (all, before) = (sigset_t(), sigset_t())
-    sigfillset(&all)
-    pthread_sigmask(SIG_SETMASK, &all, &before)
     let lifecycle = LifecycleSubject(configuration: configuration())
     do { try lifecycle.listen() } catch {
       lifecycle.exitProcess(because: error)
     }
-    pthread_sigmask(SIG_SETMASK, &before, nil)
     let work = RunBody { try await setUp(lifecycle) }
     // Sent now: without a free thread the task may never get further, but the process must still end.
     lifecycle.expectExit()

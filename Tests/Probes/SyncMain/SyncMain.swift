@@ -2,8 +2,8 @@
 import DaemonLifecycle
 import Glibc
 
-/// A synchronous `main` that gives its thread to the subject; observers on the main actor work. `raises` is what
-/// happens before there are handlers, the other arguments are what the set-up does.
+/// A synchronous `main` that gives its thread to the subject; observers on the main actor work. `raises` is what the
+/// configuration does, the other arguments are what the set-up does.
 @main struct SyncMain {
   static func main() {
     say("main")
@@ -41,7 +41,7 @@ import Glibc
 
 private func configuration() -> LifecycleConfiguration {
   if CommandLine.arguments.last == "raises" {
-    for signal in [SIGUSR1, SIGHUP, SIGTERM] { kill(getpid(), signal) }
+    kill(getpid(), SIGTERM)
   }
   return LifecycleConfiguration()
 }
