@@ -166,6 +166,14 @@ final class SignalConflictTests: XCTestCase {
     XCTAssertEqual(try daemon.wait(), .status(0))
   }
 
+  /// A command ends while the daemon is launched, which it waits for before the check that follows.
+  func testASignalWhoseCommandEndsDuringTheLaunchIsTakenAtOnce() throws {
+    let daemon = try daemon(SIGINT, ["launching"])
+    XCTAssertTrue(daemon.output.contains("taken"))
+    daemon.send(SIGINT)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+
   /// Nobody listens any more: the signal does what it did before the start.
   func testACommandThatOutlastsTheSubjectLeavesNothingBehind() throws {
     XCTAssertEqual(try end(afterOneMoreSignal: "overlaps"), .signal(SIGHUP))

@@ -34,7 +34,7 @@ final class SignalSource: LifecycleSource, LifecycleSink {
     /// The notes that a warning was logged for.
     var warned: [String] = []
     /// The times between the checks that follow the launch, the last one first.
-    var untilNextCheck: [Duration] = [.seconds(9), .milliseconds(900), .milliseconds(100)]
+    var untilNextCheck = [20, 9, 0.9, 0.1].map { Duration.seconds($0) }
   }
   let opened = Mutex(Opened())
   /// The terminal in which the daemon was started, if it was.
@@ -68,6 +68,12 @@ final class SignalSource: LifecycleSource, LifecycleSink {
 
   var descriptors: [PolledDescriptor] {
     opened.withLock { $0.direct < 0 ? [] : [PolledDescriptor(number: $0.direct)] }
+  }
+
+  /// While one is ignored, until 10 s after the launch: a command of system(3) ends, and leaves it its default action.
+  var deadline: MonotonicTime? {
+    let looks = opened.withLock { !$0.ignored.isEmpty && !$0.untilNextCheck.isEmpty }
+    return looks ? .now().advanced(by: .milliseconds(50)) : nil
   }
 
   /// It includes the waker's, since a handler may have woken the listening thread.
@@ -126,8 +132,8 @@ final class SignalSource: LifecycleSource, LifecycleSink {
     taken.clear()
   }
 
-  /// Checks who has the signals at the end of the launch, and thrice while the body starts what may take them; then as
-  /// transitions and checks of health end. Once a signal has come also where the handlers are ours: what competes for it
+  /// Checks who has the signals at the end of the launch, and four times while the body starts what may take them; then
+  /// as transitions and checks of health end. Once a signal has come also where the handlers are ours: what competes for it
   /// may have taken others. Not with each, since a check reads /proc, and not before its hooks, which would wait for that.
   func receive(_ fact: LifecycleFact) -> MonotonicTime? {
     switch fact {

@@ -51,9 +51,16 @@ let thief: @Sendable ([String]) async throws -> Void = { arguments in
   if ways.contains("before") { sources.append(await source(for: signal)) }
   if ways.contains("before-cancelled") { await cancel(await source(for: signal)) }
   // As system(3) does while it runs.
-  if ways.contains("ignored-first") { Glibc.signal(signal, SIG_IGN) }
+  if ways.contains("ignored-first") || ways.contains("launching") { Glibc.signal(signal, SIG_IGN) }
   // With Swift 6.2 the caller goes back to the pool: while that is blocked, the exit grace ends the daemon.
   let lifecycle = loggedSubject(.init(exitGrace: ways.contains("blocked") ? .seconds(1) : nil))
+  let launch = lifecycle.observe(DidFinishLaunching.self) { _ in
+    guard ways.contains("launching") else { return }
+    Glibc.signal(signal, SIG_DFL)
+    repeat { sigaction(signal, nil, &found) } while found.__sigaction_handler.sa_handler == nil
+    say("taken")
+  }
+  defer { launch.cancel() }
   try await lifecycle.start()
   for way in ways {
     switch way {
