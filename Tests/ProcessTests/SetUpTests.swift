@@ -69,6 +69,20 @@ final class SetUpTests: XCTestCase {
     XCTAssertEqual(try daemon.wait(), .status(0))
   }
 
+  /// Dispatch would end it with SIGILL.
+  func testAStartWithTooFewDescriptorsSaysSo() throws {
+    for count in 7...16 {
+      let daemon = try ChildProcess(
+        "/bin/sh", ["-c", "ulimit -n \(count); exec \"$0\"", built("ProbeSyncMain")],
+        stderrToStdout: true)
+      XCTAssertEqual(try daemon.wait(), .status(71), "\(count)")
+      XCTAssertEqual(
+        daemon.output.last,
+        "ProbeSyncMain: Could not open the 16 descriptors of a start: Too many open files (errno 24)."
+          + " Raise LimitNOFILE=, or ulimit -n.", "\(count)")
+    }
+  }
+
   func testAnErrorIsPrintedAndDeterminesTheStatus() throws {
     let daemon = try ChildProcess(built("ProbeSyncMain"), ["throws"], stderrToStdout: true)
     XCTAssertEqual(try daemon.wait(), .status(78))

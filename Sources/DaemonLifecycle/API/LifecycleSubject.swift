@@ -87,6 +87,7 @@ public final class LifecycleSubject: LifecycleObservable {
   /// each printed line appears at once in the journal, a container's log or a pipe. A program that has given it a larger
   /// buffer with setvbuf(3), or none, keeps that.
   func listen() throws {
+    try DispatchPreparation.check()
     try core.markStarted()
     let configuration = core.configuration
     let lease = configuration.isSupervised ? ServiceManagerLease.take() : nil

@@ -9,6 +9,14 @@ import CLinux
 /// clients have taken all descriptors by then would be ended. So the subject makes Dispatch open them before the daemon
 /// is ready; for each clock a timer fires once.
 enum DispatchPreparation {
+  /// Throws where there are too few for these six, the event thread's five, and what the start opens meanwhile.
+  static func check() throws(LifecycleError) {
+    let files = (0..<16).map { _ in eventfd(0, Int32(EFD_CLOEXEC)) }
+    let error = clinux_errno()
+    for file in files where file >= 0 { close(file) }
+    if files.contains(-1) { throw .system("open the 16 descriptors of a start", errno: error) }
+  }
+
   /// Begins once in a process: a thread of Dispatch opens them, while the caller goes on.
   static func begin() { _ = isReady }
 

@@ -45,6 +45,7 @@ public enum LifecycleError: ExitStatusError, Sendable, Hashable, CustomStringCon
       "The grace period in $\(name), \"\(value)\", is \(reason): set it to the seconds between SIGTERM and SIGKILL."
     case .system(let purpose, let errno):
       "Could not \(purpose): \(String(cString: strerror(errno))) (errno \(errno))."
+        + (errno == EMFILE ? " Raise LimitNOFILE=, or ulimit -n." : "")
     }
   }
 }
