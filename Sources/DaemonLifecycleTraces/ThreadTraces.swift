@@ -15,11 +15,12 @@ enum ThreadTraces {
     guard memory >= 0 else { return [] }
     defer { close(memory) }
     var found: [pid_t: String] = [:]
+    var known: [UInt: Frame] = [:]
     var running = Array(threads().prefix(mostThreads))
     // One that is about to wait, or for a processor, has some time for that.
     for _ in 0..<10 where !running.isEmpty {
       running.removeAll { thread in
-        guard let stack = stack(of: thread, memory) else { return false }
+        guard let stack = stack(of: thread, memory, &known) else { return false }
         if let end = stack.firstIndex(where: \.isJob) {
           let names = names(in: stack[..<end]).prefix(mostNames)
           if !names.isEmpty { found[thread] = names.joined(separator: ", ") }
@@ -67,20 +68,23 @@ enum ThreadTraces {
     }
   }
 
-  /// The stack of a thread that waits; `nil` of one that runs, empty of the calling one.
-  static func stack(of thread: pid_t, _ memory: Int32) -> [Frame]? {
+  /// The stack of a thread that waits; `nil` of one that runs, empty of the calling one. `known` has what was found so far.
+  static func stack(of thread: pid_t, _ memory: Int32, _ known: inout [UInt: Frame]) -> [Frame]? {
     withUnsafeTemporaryAllocation(of: UInt.self, capacity: mostFrames) { addresses in
       let count = ctraces_stack(thread, memory, addresses.baseAddress, Int32(mostFrames))
       if count == 0 { return nil }
       return addresses[..<max(0, Int(count))].map { address in
+        if let frame = known[address] { return frame }
         var object: UnsafePointer<CChar>?
         var offset: UInt = 0
         let name = ctraces_name(address, &object, &offset)
         defer { free(name) }
         let path = object.map { String(cString: $0) } ?? "?"
-        return Frame(
+        let frame = Frame(
           name: name.map { String(cString: $0) },
           object: path.split(separator: "/").last.map(String.init) ?? path, offset: offset)
+        known[address] = frame
+        return frame
       }
     }
   }

@@ -76,6 +76,35 @@ struct ObservedCore {
 
 /// What a core tells systemd and the journal, and what it learns from them.
 @Suite struct SinkTests {
+  /// A trace may wait for a lock that a hook holds: hooks lose no thread to it.
+  @Test func oneTraceAtATimeAndOnNoThreadOfTheHooks() throws {
+    let begun = Mutex(0)
+    let gate = Semaphore()
+    var configuration = LifecycleConfiguration()
+    configuration.trace = {
+      begun.withLock { $0 += 1 }
+      gate.wait()
+      return ["it waits"]
+    }
+    let observed = ObservedCore(configuration)
+    func count(_ text: String) -> Int {
+      observed.log.all.count { if case .info("Described: \(text).") = $0 { true } else { false } }
+    }
+    func describe() { observed.core.receive(LifecycleEvent(.describe)) }
+    for _ in 0..<200 { describe() }
+    #expect(count("a trace is under way") == 199)
+    try eventually("it has begun") { begun.withLock { $0 == 1 } }
+    #expect(observed.core.executor.isQuiet)
+    gate.signal()
+    try eventually("it is logged") { count("it waits") == 1 }
+    try eventually("the next one begins") {
+      describe()
+      return begun.withLock { $0 == 2 }
+    }
+    gate.signal()
+    try eventually("the next one is logged") { count("it waits") == 2 }
+  }
+
   @Test func aLifeInFacts() async throws {
     let observed = ObservedCore()
     _ = await observed.core.launch()

@@ -69,16 +69,36 @@ private enum Wait: CaseIterable {
     return try body(memory)
   }
 
+  private func stack(of thread: pid_t, _ memory: Int32) -> [ThreadTraces.Frame]? {
+    var known: [UInt: ThreadTraces.Frame] = [:]
+    return ThreadTraces.stack(of: thread, memory, &known)
+  }
+
   @Test(arguments: Wait.allCases) fileprivate func whatItWaitsInIsNamed(_ wait: Wait) throws {
     let thread = try thread { wait.hang() }
     try withMemory { memory in
       var names: [String] = []
       try eventually("it waits in \(wait): \(names)") {
-        names = ThreadTraces.names(in: (ThreadTraces.stack(of: thread, memory) ?? [])[...])
+        names = ThreadTraces.names(in: (stack(of: thread, memory) ?? [])[...])
         return names.contains("Wait.hang")
       }
       #expect(names.contains("closure in ThreadTracesTests.whatItWaitsInIsNamed"), "\(names)")
       if wait == .sleep { #expect(names.first == "sleep") }
+    }
+  }
+
+  /// Threads that wait in the same place: their functions are looked for in the files once.
+  @Test func whatIsKnownIsNotLookedForAgain() throws {
+    let thread = try thread { Wait.sleep.hang() }
+    try withMemory { memory in
+      var known: [UInt: ThreadTraces.Frame] = [:]
+      try eventually("it waits") {
+        ThreadTraces.stack(of: thread, memory, &known)?.contains { $0.name == "sleep" } == true
+      }
+      let frame = ThreadTraces.Frame(name: "known", object: "", offset: 0)
+      known = known.mapValues { _ in frame }
+      let stack = ThreadTraces.stack(of: thread, memory, &known) ?? []
+      #expect(!stack.isEmpty && stack.allSatisfy { $0.name == "known" })
     }
   }
 
@@ -89,7 +109,7 @@ private enum Wait: CaseIterable {
     defer { both.isOver.store(true, ordering: .relaxed) }
     try withMemory { memory in
       for _ in 0..<LongTests.count(1000, long: 10_000) {
-        let names = ThreadTraces.names(in: (ThreadTraces.stack(of: thread, memory) ?? [])[...])
+        let names = ThreadTraces.names(in: (stack(of: thread, memory) ?? [])[...])
         let known = [
           "ThreadTracesTests.Moving.first", "ThreadTracesTests.Moving.second",
           "ThreadTracesTests.Moving.move", "closure in ThreadTracesTests.thread",

@@ -93,6 +93,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// Ends the process: `_exit`, or what a test puts in its place.
   let exitProcess: @Sendable (Int32) -> Void
   let state: Mutex<State>
+  private let isTracing = Atomic<Bool>(false)
   let sources = Mutex<[OpenSource]>([])
   /// The descriptors and bytes that the service manager keeps between two runs.
   let preservation: PreservationSlot
@@ -176,13 +177,19 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     if case .describe = event.request { logThreads("Described") { .info($0) } }
   }
 
-  /// Logs where threads wait. On a thread of its own: it takes a while, and may wait for a lock of the dynamic linker.
+  /// Logs where threads wait; one trace at a time. On a thread that hooks do not miss: it may wait for a lock of the
+  /// dynamic linker that one of them holds.
   func logThreads(_ occasion: String, as fact: @escaping @Sendable (String) -> LifecycleFact) {
     guard let trace = configuration.trace else { return }
-    executor.enqueue(
-      .work { [weak self] in
-        for sentence in trace() { self?.handle(.fact(fact("\(occasion): \(sentence)."))) }
-      })
+    @Sendable func log(_ text: String) { handle(.fact(fact("\(occasion): \(text)."))) }
+    if isTracing.exchange(true, ordering: .acquiring) { return log("a trace is under way") }
+    let begins = Thread.spawn(named: "lifecycle-trace") {
+      for sentence in trace() { log(sentence) }
+      self.isTracing.store(false, ordering: .releasing)
+    }
+    if begins { return }
+    isTracing.store(false, ordering: .releasing)
+    log("there is no thread for a trace")
   }
 
   func warn(_ sentence: String) { handle(.fact(.warning(sentence))) }
