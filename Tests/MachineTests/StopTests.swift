@@ -50,33 +50,52 @@ import Testing
 
   // MARK: More time
 
-  // On machines of their own: when anybody has systemd read its files anew, it forgets that it was asked for
-  // more time, and what is past the unit's own limit by then is killed at once.
+  // On machines of their own: they have systemd read its files anew when a unit's own limit is over. It forgets then that
+  // it was asked for more time, which it must be told again while it reads.
 
   @Test(arguments: Release.selected)
   func aLaunchGetsMoreTime(_ release: Release) async throws {
     try await release.test(on: .own()) { machine in
       let probe = try await machine.lifecycle(
-        "--extend=launch:8 --slow=launch:5", "TimeoutStartSec=2")
-      try await probe.start()
+        "--extend=launch:60 --slow=launch:5", "TimeoutStartSec=2")
+      async let start: Void = probe.start()
+      try await probe.waitForStatus { $0.contains(", 3") }
+      try await machine.expect("systemctl", "daemon-reload")
+      try await start
       #expect(try await probe.show("ActiveState") == "active")
       try await probe.stopsWell()
     }
   }
 
-  /// It is asked for each second.
+  /// Neither before the unit's own limit is over, nor after.
   @Test(arguments: Release.selected)
   func aDaemonReloadTakesNoneAway(_ release: Release) async throws {
     try await release.test(on: .own()) { machine in
       let probe = try await machine.lifecycle(
-        "--extend=terminate:8 --slow=terminate:7", "TimeoutStopSec=5")
+        "--extend=terminate:60 --slow=terminate:9", "TimeoutStopSec=5")
       try await probe.start()
-      async let stop: Void = probe.stop()
-      try await probe.waitForStatus { $0.hasSuffix(", 1 s") }
-      try await machine.expect("systemctl", "daemon-reload")
-      try await stop
+      try await machine.expect("systemctl", "stop", "--no-block", probe.name)
+      for (time, command) in [(1, "daemon-reload"), (6, "daemon-reload"), (7, "daemon-reexec")] {
+        try await probe.waitForStatus { $0.contains(", \(time)") }
+        try await machine.expect("systemctl", command)
+      }
+      try await probe.wait("ActiveState", is: "inactive")
       #expect(try await probe.show("Result") == "success")
       #expect(try await probe.lines("terminate done") == 1)
+    }
+  }
+
+  /// systemd limits it by the time for the start, until the daemon is ready.
+  @Test(arguments: Release.selected)
+  func aStopDuringTheStartHasItsTime(_ release: Release) async throws {
+    try await release.test { machine in
+      let probe = try await machine.lifecycle(
+        "--slow=launch:2 --slow=save:3", "TimeoutStartSec=3")
+      try await machine.expect("systemctl", "start", "--no-block", probe.name)
+      try await probe.waitForMessage("launch: launch")
+      try await probe.kill("TERM")
+      try await probe.waitForMessage("exit 0")
+      #expect(try await probe.lines("save done") == 1)
     }
   }
 

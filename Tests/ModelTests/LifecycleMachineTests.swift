@@ -110,8 +110,9 @@ import Testing
   }
 
   @Test func aKnownLimitOfAStopIsNot() {
+    let daemon = DaemonUnderTest(state: .launching, hasServiceManager: true)
     let inputs: [LifecycleMachine.Input] = [
-      .stopTimeout(.seconds(6)), .event(.init(.terminate)), .clock,
+      .launch { _ in }, .stopTimeout(.seconds(6)), .event(.init(.terminate)), .clock,
     ]
     #expect(inputs.flatMap { daemon.give($0).extensions } == [])
   }
@@ -122,7 +123,79 @@ import Testing
       .init(stopTimeout: .seconds(40), stopDelay: .seconds(5)), hasServiceManager: true,
       observing: [ShouldSaveState.self])
     #expect(daemon.request(.terminate).extensions == [.seconds(41)])
-    #expect(daemon.give(.clock, at: at(5)).extensions == [.seconds(36)])
+    let again = daemon.machine.deadline
+    #expect(again == at(0).advanced(by: .milliseconds(20)))
+    #expect(daemon.give(.clock, at: at(4)).extensions == [.seconds(37)])
+  }
+
+  /// A daemon-reload makes systemd forget it, and where the unit's own limit is over it kills at once.
+  @Test func anExtensionIsRepeatedWithinEachDaemonReload() throws {
+    let save = try #require(daemon.request(.reload).starts.first)
+    let before = daemon.machine.deadline
+    #expect(before >= at(1), "nothing is sent more often without an extension")
+    daemon.give(.extend(save, by: .seconds(60)))
+    for number in 1...3 {
+      let time = daemon.machine.deadline
+      #expect(time == at(0).advanced(by: .milliseconds(20) * number))
+      #expect(daemon.give(.clock, at: time).extensions.count == 1)
+    }
+  }
+
+  /// Before the unit's own limit is over, a daemon-reload takes nothing away.
+  @Test func aKnownLimitOfAStopIsExtendedFromItsEndOn() throws {
+    let daemon = DaemonUnderTest(
+      .init(exitGrace: .seconds(2)), state: .launching, hasServiceManager: true,
+      observing: [ShouldSaveState.self])
+    daemon.give(.launch { _ in })
+    daemon.give(.stopTimeout(.seconds(10)), at: at(1))
+    let save = try #require(daemon.signal(at: 1).starts.first)
+    daemon.give(.extend(save, by: .seconds(20)), at: at(2))
+    var times: [MonotonicTime] = []
+    while daemon.machine.deadline < .distantFuture {
+      let time = daemon.machine.deadline
+      if daemon.give(.clock, at: time).extensions.count == 1 { times.append(time) }
+    }
+    // From a second before the limit to a second after the budget, however the hook ends: the process is still there.
+    #expect(times.first == at(10) && times.count > 900)
+    #expect(daemon.stop.exit != nil)
+    #expect(times.last.map { $0.duration(to: at(31)) <= .milliseconds(20) } == true)
+  }
+
+  /// A change of the unit in a stop may shorten its limit.
+  @Test func aLimitThatIsShorterNowIsExtendedEarlier() throws {
+    let daemon = DaemonUnderTest(
+      state: .launching, hasServiceManager: true, observing: [ShouldSaveState.self])
+    daemon.give(.launch { _ in })
+    daemon.give(.stopTimeout(.seconds(90)))
+    let save = try #require(daemon.signal().starts.first)
+    daemon.give(.extend(save, by: .seconds(60)))
+    daemon.give(.stopTimeout(.seconds(20)), at: at(1))
+    #expect(daemon.give(.clock, at: at(1)).extensions.count == 1)
+    #expect(daemon.give(.clock, at: at(18)).extensions.isEmpty)
+    #expect(daemon.give(.clock, at: at(19)).extensions.count == 1)
+  }
+
+  /// systemd's timer is that of the start, though the daemon stops.
+  @Test func aStopOfAnExtendedLaunchIsExtendedAtOnce() throws {
+    let daemon = DaemonUnderTest(
+      state: .launching, hasServiceManager: true,
+      observing: [DidFinishLaunching.self, ShouldSaveState.self])
+    daemon.give(.stopTimeout(.seconds(90)))
+    let launch = try #require(daemon.give(.launch { _ in }).starts.first)
+    daemon.give(.extend(launch, by: .seconds(60)))
+    let failure = DaemonLifecycle.Failure(SimulatedFailure())
+    #expect(
+      daemon.give(.ended(launch, .failed(failure)), at: at(5)).extensions == [.seconds(90)])
+    #expect(daemon.give(.clock, at: at(6)).extensions == [.seconds(89)])
+  }
+
+  @Test func withoutAServiceManagerNobodyIsAsked() throws {
+    let daemon = DaemonUnderTest(observing: [ShouldReload.self])
+    let reload = try #require(daemon.request(.reload).starts.first)
+    let deadline = daemon.machine.deadline
+    #expect(daemon.give(.extend(reload, by: .seconds(60))).extensions.isEmpty)
+    let extended = daemon.machine.deadline
+    #expect(extended >= deadline)
   }
 
   /// What was asked for is asked for again until it is over: 11 s, a second for the grace, and one more.

@@ -204,21 +204,33 @@ extension LifecycleMachine {
     }
   }
 
-  /// The margin that is requested from the service manager beyond a hook's time.
-  private static let margin = Duration.seconds(1)
-
   /// The service manager's timers run while the daemon starts, reloads or stops. At other times the message would only
   /// weaken the watchdog.
   mutating func publishExtension(until end: MonotonicTime) {
-    let until: MonotonicTime
+    guard policy.hasServiceManager else { return }
     if let budget = stop.budget {
-      until = budget.end.advanced(by: budget.exitGrace + Self.margin)
+      askForTime(until: budget.end.advanced(by: budget.exitGrace + TimeExtension.margin))
     } else if let kind = transition?.kind, kind == .launch || kind == .reload {
-      until = max(askedUntil ?? now, end.advanced(by: Self.margin))
-    } else {
-      return
+      askForTime(until: max(asked?.until ?? now, end.advanced(by: TimeExtension.margin)))
     }
-    askedUntil = until
+  }
+
+  private mutating func askForTime(until: MonotonicTime) {
+    var next = now.advanced(by: TimeExtension.interval)
+    if let began = stop.budget?.began, let limit = knownLimit {
+      next = max(next, began.advanced(by: limit - TimeExtension.margin))
+    }
+    asked = TimeExtension(until: until, next: next)
     effects.publish(.extended(now.duration(to: until)))
   }
+
+  /// Asks for the same time again, when that is due.
+  mutating func repeatExtension() {
+    guard let asked, asked.next <= now else { return }
+    if now < asked.until { askForTime(until: asked.until) } else { self.asked = nil }
+  }
+
+  /// The time that the service manager allows a stop; `nil` where that is unknown. Before READY its start is what it
+  /// limits, also while the daemon stops.
+  var knownLimit: Duration? { health.isArmed ? stop.allowed : nil }
 }

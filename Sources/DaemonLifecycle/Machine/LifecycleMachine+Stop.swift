@@ -143,8 +143,7 @@ extension LifecycleMachine {
   /// Requests the whole budget from a service manager whose limit is unknown: it may be shorter, and would then end in
   /// a kill before the save.
   private mutating func requestStopTime() {
-    guard policy.hasServiceManager, stop.allowed == nil else { return }
-    publishExtension(until: now)
+    if knownLimit == nil { publishExtension(until: now) }
   }
 
   /// Takes the time that the service manager allows for a stop, or for its own; the stop may have begun.
@@ -152,6 +151,7 @@ extension LifecycleMachine {
     let (before, end) = (stop.allowed, stop.budget?.end)
     stop.allow(timeout, isManagers: isManagers, policy)
     if stop.allowed != before { warnOfLimits() }
+    asked.update { $0.next = now }
     if let end, let budget = stop.budget { limitRunning(hasGrown: budget.end > end) }
   }
 

@@ -17,7 +17,6 @@ extension LifecycleMachine {
 
   mutating func finishTransition() {
     guard let ended = transition.take() else { return }
-    if stop.budget == nil { askedUntil = nil }
     if ended.kind == .reload { enterAgain() }
     if ended.kind == .suspend {
       sleep.budget = nil
@@ -33,6 +32,7 @@ extension LifecycleMachine {
     effects.messages.append(.reported(report, isHealthCheck: false))
     if case .launch = ended.cause.origin { launchEnded(report) }
     if registry.state == .terminated { conclude(report) }
+    if stop.budget == nil { asked = nil }
   }
 
   /// Publishes the progress of the transition when it is due.
@@ -40,10 +40,6 @@ extension LifecycleMachine {
     guard let current = transition, current.progressDeadline <= now else { return }
     transition.update { $0.progressDeadline = now.advanced(by: ActiveTransition.progressInterval) }
     effects.publish(.progress(progress(of: current)))
-    // Sent again, since `systemctl daemon-reload` makes systemd forget the extension.
-    if let until = askedUntil, until > now {
-      effects.publish(.extended(now.duration(to: until)))
-    }
   }
 
   func progress(of transition: ActiveTransition) -> LifecycleProgress {

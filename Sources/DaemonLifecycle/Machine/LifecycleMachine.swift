@@ -35,8 +35,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var registry: LifecycleRegistry
   var calls = Calls()
   var transition: ActiveTransition?
-  /// The time until which the service manager was asked to wait for the transition, or for the whole stop.
-  var askedUntil: MonotonicTime?
+  /// The time that was asked for the transition, or for the whole stop, until the process has exited.
+  var asked: TimeExtension?
   var stop = Stop()
   var sleep = Sleep()
   var health: Health
@@ -230,6 +230,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   @inline(__always) var deadline: MonotonicTime {
     var deadline = min(calls.deadline, stop.deadline)
     if let transition { deadline = min(deadline, transition.progressDeadline) }
+    if let asked { deadline = min(deadline, asked.next) }
     return min(min(deadline, unentered.deadline), min(health.deadline, status.deadline))
   }
 
@@ -237,6 +238,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     if case .draining(_, let end) = stop.phase, end <= now { endDrain() }
     expire()
     publishProgress()
+    repeatExtension()
     effects.publish(health.timePassed(at: now))
     publishStatus()
     if unentered.deadline <= now {
