@@ -36,6 +36,16 @@ import Testing
     #expect(manager.violations == [])
   }
 
+  /// `RestartSteps=` begins anew.
+  @Test func restartsAreForgottenAfterAMinuteOfHealth() async throws {
+    try await mock.waitUntilSettled()
+    await mock.advance(by: .seconds(59))
+    #expect(!fields().contains("RESTART_RESET=1"))
+    await mock.advance(by: .seconds(120))
+    _ = try await manager.next(containing: "RESTART_RESET")
+    #expect(fields().count { $0 == "RESTART_RESET=1" } == 1)
+  }
+
   @Test func readyIsLastInALaunch() async throws {
     let manager = try FakeServiceManager()
     let mock = MockLifecycleSubject(state: .launching, serviceManager: manager)

@@ -389,6 +389,50 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   }
 }
 
+@Suite struct RecoveryTests {
+  private var health = Health(period: .seconds(8))
+
+  init() { health.arm(at: at(0), countsRestarts: true) }
+
+  /// Once, after a minute of health: systemd counts restarts from nought again.
+  @Test mutating func aMinuteOfHealthIsARecovery() {
+    #expect(health.deadline == at(60) && health.timePassed(at: at(59)) == nil)
+    guard case .recovered = health.timePassed(at: at(60)) else {
+      Issue.record("a minute has passed")
+      return
+    }
+    #expect(health.deadline == .distantFuture && health.timePassed(at: at(120)) == nil)
+  }
+
+  @Test mutating func aCheckThatFailsBeginsTheMinuteAnew() {
+    let round = health.begin(at: at(40))!
+    _ = health.receive(.pool(round: round), at: at(40))
+    _ = health.observersAnswered(["ill"], at: at(40))
+    #expect(health.deadline == at(100))
+  }
+
+  /// Nobody knows how it ends.
+  @Test mutating func aCheckUnderWayIsNoRecovery() {
+    _ = health.begin(at: at(57))
+    _ = health.timePassed(at: at(59))
+    #expect(health.timePassed(at: at(60)) == nil && health.deadline == at(120))
+  }
+
+  @Test mutating func aStopIsNone() {
+    health.end()
+    #expect(health.deadline == .distantFuture)
+  }
+
+  @Test func whoHasNoServiceManagerHasNoTimer() {
+    for hasServiceManager in [true, false] {
+      let daemon = DaemonUnderTest(state: .launching, hasServiceManager: hasServiceManager)
+      daemon.give(.launch { _ in })
+      let deadline = daemon.machine.deadline
+      #expect(deadline == (hasServiceManager ? at(60) : .distantFuture))
+    }
+  }
+}
+
 @Suite struct EffectsTests {
   private static let kinds: [@Sendable (inout Effects) -> Void] = [
     { $0.exitsWith = 143 }, { $0.removed = [member(1)] }, { $0.healthRound = 1 },

@@ -42,7 +42,7 @@ struct ServiceStatus {
     case .unmappedReload(let time): unmappedReload(clock, time)
     case .extended(let duration): [.extendTimeout(duration)]
     case .healthy: healthy()
-    case .recovered: isReady && stopping == nil ? [.custom(name: "RESTART_RESET", value: "1")] : []
+    case .recovered: recovered()
     case .unhealthy(let reason): statusNote(.health, "not healthy: \(reason)")
     case .statusNote(let kind, let text): statusNote(kind, text)
     case .problems(let entries): statusNote(.problem, Self.text(of: entries))
@@ -148,6 +148,12 @@ struct ServiceStatus {
   private mutating func healthy() -> [NotifyField] {
     let isNoted = notes.contains { $0.kind == .health }
     return (pings ? [.watchdog] : []) + (isNoted ? statusNote(.health, nil) : [])
+  }
+
+  /// Not while another part fails, which may end the daemon.
+  private func recovered() -> [NotifyField] {
+    let fails = notes.contains { if case .restarting = $0.kind { true } else { false } }
+    return isReady && stopping == nil && !fails ? [.custom(name: "RESTART_RESET", value: "1")] : []
   }
 
   private mutating func setNote(_ kind: StatusNote, _ text: String?) {

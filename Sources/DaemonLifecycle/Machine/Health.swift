@@ -47,6 +47,10 @@ struct Health: Sendable {
   var isMainActorAsked = false
   /// Whether the next tick sends a ping without a check, since the last check has succeeded.
   private var mayOmitCheck = false
+  /// Earlier restarts no longer count when no check has failed for so long.
+  private static let recoveryTime = Duration.seconds(60)
+  /// When that will be; the distant future where nobody counts them, and once they do not.
+  private var recovery = MonotonicTime.distantFuture
   /// The time of the last success, moved on by the time in which the process was stalled from outside.
   private var lastHealthy = MonotonicTime(nanoseconds: 0)
 
@@ -55,11 +59,12 @@ struct Health: Sendable {
   var isChecking: Bool { round != nil }
   /// The missing response to the check under way: "the main actor does not answer".
   var unanswered: String? { round?.silence }
-  var deadline: MonotonicTime { round?.silenceDeadline ?? .distantFuture }
+  var deadline: MonotonicTime { min(recovery, round?.silenceDeadline ?? .distantFuture) }
 
-  mutating func arm(at now: MonotonicTime) {
+  mutating func arm(at now: MonotonicTime, countsRestarts: Bool = false) {
     isArmed = true
     lastHealthy = now
+    if countsRestarts { recovery = now.advanced(by: Self.recoveryTime) }
   }
 
   /// Accounts for a stall of the process from outside, which counts neither against it nor in its favour. systemd's
@@ -116,8 +121,13 @@ struct Health: Sendable {
     return verdict(at: now)
   }
 
-  /// Who has not answered, when it is time to say so.
+  /// Who has not answered, when it is time to say so; and once, that the daemon has recovered.
   mutating func timePassed(at now: MonotonicTime) -> LifecycleFact? {
+    if recovery <= now {
+      // The check under way may be one that hangs.
+      recovery = isChecking ? now.advanced(by: Self.recoveryTime) : .distantFuture
+      if !isChecking { return .recovered }
+    }
     guard let deadline = round?.silenceDeadline, deadline <= now else { return nil }
     // If this timer fired late, after a stall or on a busy machine, a missing answer proves nothing.
     let patience = (period ?? .zero) / 4
@@ -134,12 +144,13 @@ struct Health: Sendable {
   }
 
   /// Ends the checks, since the termination begins: pings are sent without a check.
-  mutating func end() { round = nil }
+  mutating func end() { (round, recovery) = (nil, .distantFuture) }
 
   private mutating func verdict(at now: MonotonicTime) -> LifecycleFact? {
     guard let answered = round, answered.isOver else { return nil }
     round = nil
     guard answered.problems.isEmpty else {
+      if recovery < .distantFuture { recovery = now.advanced(by: Self.recoveryTime) }
       return .unhealthy(answered.problems.joined(separator: "; "))
     }
     lastHealthy = now

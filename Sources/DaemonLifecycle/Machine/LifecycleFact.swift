@@ -34,7 +34,7 @@ enum LifecycleFact: Sendable {
   case statusNote(StatusNote, String?)
   /// A warning for the log.
   case warning(String)
-  /// A part that had failed has run without a failure for a while: earlier restarts no longer count.
+  /// The daemon, or a part that had failed, has run without a failure for a while: earlier restarts no longer count.
   case recovered
   /// An explanation for the log, which is no problem.
   case info(String)

@@ -6,7 +6,7 @@ extension LifecycleMachine {
   mutating func launchEnded(_ report: LifecycleReport) {
     let isFailed = report.severity > 0
     if !isFailed, registry.termination == nil {
-      health.arm(at: now)
+      health.arm(at: now, countsRestarts: policy.hasServiceManager)
       effects.publish(.launched(snapshot))
       warnOfLimits()
     }

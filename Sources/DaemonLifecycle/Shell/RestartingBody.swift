@@ -82,7 +82,7 @@ final class RestartingBody: Sendable {
   /// Forgets the failures, unless there are new ones.
   @inline(never) private func recovered(upTo last: LifecycleClock.Instant?) {
     guard let last, history.withLock({ $0.forget(upTo: last) }) else { return }
-    core.handle(.fact(.recovered))
     sendNote()
+    core.handle(.fact(.recovered))
   }
 }
