@@ -122,7 +122,7 @@ extension LifecycleObservable {
   ) async throws {
     let core = core
     guard !core.isTerminating else { return }
-    if SetUp.isOwnTask(of: core), core.lifecycleState == .launching {
+    if core.isBeforeLaunch(of: SetUp.current), SetUp.current?.isOwnTask == true {
       throw LifecycleError.foregroundInSetUp
     }
     let name = name.map { ObserverName.given($0) } ?? .foreground(file: file, line: line)

@@ -56,10 +56,19 @@ extension LifecycleMachine {
 
   /// Warns of limits that a stop would cut off, when that is known rather than when it happens: once the launch has ended,
   /// and when a stop has another time than before.
-  mutating func warnOfLimits() {
+  ///
+  /// - Parameter newcomer: One that was added later. Its limit is compared with the whole time before the save, since a look
+  ///   at all others would cost each the more, the more there are; of many alike one is enough.
+  mutating func warnOfLimits(of newcomer: MachineObserver? = nil) {
     guard hasLimits, registry.state != .launching, !isTerminating else { return }
     let budget = StopBudget(policy, allowed: stop.allowed, from: now)
-    let plan = registry.plan(.kind(.didEnterBackground), cause: LifecycleCause(.api)) { _ in true }
+    let pause = LifecycleStep.kind(.didEnterBackground)
+    if let newcomer {
+      if newcomer.timeout == lastLimit { return }
+      lastLimit = newcomer.timeout
+      return warnOfLimit(of: newcomer, in: budget.share(of: pause, among: 1, at: now))
+    }
+    let plan = registry.plan(pause, cause: LifecycleCause(.api)) { _ in true }
     var pauses = Delivery(
       DeliveryID(value: 0),
       Delivery.Constants(plan, calls: planCalls(of: plan, isNested: true), outer: nil, began: now))
@@ -69,22 +78,11 @@ extension LifecycleMachine {
       var others = claims
       others.remove(pauses.claim)
       let share = budget.share(
-        of: plan.step, among: groups, at: now, claim: pauses.claim, others: others)
+        of: pause, among: groups, at: now, claim: pauses.claim, others: others)
       for call in pauses.constants.calls[group] {
         if let member = registry.members[call.observer] { warnOfLimit(of: member, in: share) }
       }
     }
-  }
-
-  /// The same of a newcomer, whose limit is compared with the whole time before the save: a look at all others would cost
-  /// each the more, the more there are. Of many alike one is enough.
-  mutating func warnOfLimit(of newcomer: MachineObserver) {
-    guard registry.state != .launching, !isTerminating, newcomer.timeout != lastLimit else {
-      return
-    }
-    lastLimit = newcomer.timeout
-    let budget = StopBudget(policy, allowed: stop.allowed, from: now)
-    warnOfLimit(of: newcomer, in: budget.share(of: .kind(.didEnterBackground), among: 1, at: now))
   }
 
   private mutating func warnOfLimit(of member: MachineObserver, in share: Duration) {

@@ -283,7 +283,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     registry.add(member)
     guard member.timeout != nil, member.receives(.kind(.didEnterBackground)) else { return }
     hasLimits = true
-    warnOfLimit(of: member)
+    warnOfLimits(of: member)
   }
 
   mutating func remove(_ ids: [ObserverID]) {

@@ -33,7 +33,9 @@ extension LifecycleCore {
   /// Waits for what comes before the launch, on the cooperative pool. The end of the daemon cancels it.
   private nonisolated(nonsending) func setUp(_ work: RunBody) async throws {
     let task = Task.detached {
-      try await SetUp.$current.withValue(SetUp(of: self)) { try await work.run() }
+      try await SetUp.$current.withValue(SetUp(core: ObjectIdentifier(self))) {
+        try await work.run()
+      }
     }
     let reminder = Sleeper { [weak self] in self?.handle(.fact(.settingUp(SetUp.patience))) }
     schedule(reminder, at: now.advanced(by: SetUp.patience))
@@ -52,6 +54,11 @@ extension LifecycleCore {
     } onCancel: {
       task.cancel()
     }
+  }
+
+  /// Whether a set-up is this core's, and the daemon has not been launched since.
+  func isBeforeLaunch(of setUp: SetUp?) -> Bool {
+    setUp?.core == ObjectIdentifier(self) && lifecycleState == .launching
   }
 
   @inline(never) private func keep(setUp task: Task<Void, any Error>?) {
@@ -111,7 +118,7 @@ extension LifecycleCore {
       recorder.didPost(notification)
       endSetUp()
     }
-    if SetUp.isCurrent(of: self), lifecycleState == .launching {
+    if isBeforeLaunch(of: SetUp.current) {
       handle(.post(LifecyclePost(notification), inside: nil))
       return LifecycleReport(cause: LifecycleCause(.api), entries: [])
     }

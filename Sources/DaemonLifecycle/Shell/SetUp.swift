@@ -4,27 +4,15 @@
 /// wait for what comes after the launch.
 struct SetUp: Sendable {
   @TaskLocal static var current: SetUp?
-  /// After this time, it is said that the daemon is still being set up.
+  /// After this time it is said that the daemon is still being set up.
   static let patience = Duration.seconds(5)
 
-  private let core: ObjectIdentifier
-  private let task: Int?
-
-  /// Made in the set-up's own task.
-  init(of core: LifecycleCore) {
-    self.core = ObjectIdentifier(core)
-    task = Self.task
-  }
+  let core: ObjectIdentifier
+  /// Its own task, in which this is made.
+  private let task = Self.task
 
   private static var task: Int? { withUnsafeCurrentTask { $0?.hashValue } }
 
-  /// Whether the current task is that of the set-up, or began in it; the daemon may have been launched since.
-  static func isCurrent(of core: LifecycleCore) -> Bool {
-    current?.core == ObjectIdentifier(core)
-  }
-
-  /// Whether the current task is the set-up's own.
-  static func isOwnTask(of core: LifecycleCore) -> Bool {
-    isCurrent(of: core) && current?.task == task
-  }
+  /// Whether the current task is the set-up's own, rather than one that it has started.
+  var isOwnTask: Bool { task == Self.task }
 }

@@ -44,6 +44,9 @@ struct Counts {
     case "stop": try callgrind("stop") - callgrind("start")
     case "signal": try instructions(kind, 100, 300)
     case "adding": try instructions(kind, 100, 500)
+    // More, so that what grows with all others is seen.
+    case "limits", "reasons": try instructions(kind, 500, 2000)
+    case "overtaken", "refused": try instructions(kind, 250, 1000)
     // Each delivery goes one of several ways.
     case "concurrent": try instructions(kind, 20, 120) / Self.observers
     default: try instructions(kind, 20, 40) / Self.observers

@@ -7,8 +7,9 @@ import Synchronization
 
 /// A fixed amount of work, to be counted rather than timed: `Workload KIND DELIVERIES`, to a hundred observers; or
 /// `Workload signal SIGNALS`, to one; or `Workload wakeup|pause SIGNALS`, each to an idle daemon, where `pause` has all of
-/// a SIGUSR1 counted; or the beginning and the end of a daemon: `Workload task|start|stop 1`; or `Workload adding
-/// OBSERVERS`, to one that was launched.
+/// a SIGUSR1 counted; or the beginning and the end of a daemon: `Workload task|start|stop 1`; or `Workload adding|limits
+/// OBSERVERS`, to one that was launched; or what must not cost the more, the more there are: `Workload reasons REASONS`,
+/// `Workload overtaken OBSERVERS`, `Workload refused POSTS`.
 /// Says the allocations of these deliveries on descriptor 3 where they are counted.
 @main struct Workload {
   static let observers = 100
@@ -30,7 +31,11 @@ import Synchronization
       case "task": break
       case "start": await start()
       case "stop": await stop()
-      case "adding": await adding(deliveries)
+      case "adding": await adding(deliveries) { ClassObserver() }
+      case "limits": await adding(deliveries, timeout: .seconds(5)) { Idler() }
+      case "reasons": await reasons(deliveries)
+      case "overtaken": await overtakenSave(of: deliveries)
+      case "refused": await refusedPosts(deliveries)
       default: exit(64)
       }
       exit(0)
@@ -113,13 +118,50 @@ import Synchronization
   }
 
   /// Observers that have nothing to catch up with, added one by one.
-  private static func adding(_ count: Int) async {
+  private static func adding(
+    _ count: Int, timeout: Duration? = nil, _ make: () -> some LifecycleObserver
+  ) async {
     let lifecycle = await startedSubject()
-    let all = (0..<count).map { _ in ClassObserver() }
-    for observer in all { lifecycle.addObserver(observer) }
+    let all = (0..<count).map { _ in make() }
+    for observer in all { lifecycle.addObserver(observer, timeout: timeout) }
     // What the start leaves to other threads, 190,000 instructions, ends in each of the programs that are compared.
     usleep(300_000)
     withExtendedLifetime(lifecycle) { exit(0) }
+  }
+
+  /// Reasons for the background, added one by one.
+  private static func reasons(_ count: Int) async {
+    let lifecycle = await startedSubject()
+    for number in 0..<count { lifecycle.pause(for: BackgroundReason("unit \(number)")) }
+    usleep(300_000)
+    withExtendedLifetime(lifecycle) { exit(0) }
+  }
+
+  /// A stop that finds a save under way, of observers that it has to pause and save.
+  private static func overtakenSave(of count: Int) async {
+    let lifecycle = daemon()
+    for _ in 0..<count { lifecycle.addObserver(Crowd()) }
+    lifecycle.addObserver(Crowd { lifecycle.terminate() })
+    let run = await launch(lifecycle)
+    lifecycle.saveState()
+    _ = await run.result
+    exit(0)
+  }
+
+  /// A stop that refuses posts which wait, each of which a hundred observers would receive.
+  private static func refusedPosts(_ count: Int) async {
+    let lifecycle = daemon()
+    let tokens = (0..<observers).map { _ in lifecycle.observe(Ping.self) { _ in } }
+    let run = await launch(lifecycle)
+    let hold = lifecycle.holdDeliveries()
+    let posts = (0..<count).map { _ in Task { await lifecycle.post(Ping()) } }
+    usleep(300_000)
+    lifecycle.terminate()
+    for post in posts {
+      check(await post.value.entries.count == observers, "a post was not refused")
+    }
+    _ = await run.result
+    withExtendedLifetime((tokens, hold)) { exit(0) }
   }
 
   /// After a few deliveries, which fill caches and pools.
@@ -141,6 +183,14 @@ import Synchronization
   private static func allocations() -> UInt64? {
     bench_counts_allocations() != 0 ? bench_allocations() : nil
   }
+}
+
+/// Is paused and saves; the first save does something.
+final class Crowd: BackgroundObserver, StateObserver {
+  private let action: @Sendable () -> Void
+  init(_ action: @escaping @Sendable () -> Void = {}) { self.action = action }
+  func didEnterBackground(_ notification: DidEnterBackground) {}
+  func shouldSaveState(_ notification: ShouldSaveState) { action() }
 }
 
 /// Has two hooks, neither of which is called by a launch.
