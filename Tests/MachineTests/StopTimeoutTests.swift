@@ -54,6 +54,31 @@ import Testing
     }
   }
 
+  private func change(_ service: Service, on machine: MachineTest, to seconds: Int) async throws {
+    try await machine.expect(
+      "sh", "-euc",
+      """
+      mkdir -p /run/systemd/system/\(service.name).d
+      printf '[Service]\\nTimeoutStopSec=\(seconds)\\n' >/run/systemd/system/\(service.name).d/time.conf
+      systemctl daemon-reload
+      """)
+  }
+
+  /// Also one that gives it more time: a hook has it that five seconds would have cut off.
+  @Test(arguments: Release.selected)
+  func moreTimeCountsToo(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      let service = try await machine.lifecycle(
+        "--slow=background:9 --deadline=60", named: "longer", "TimeoutStopSec=5")
+      try await service.start()
+      try await untilTheBusHasAnswered(machine, service)
+      try await change(service, on: machine, to: 30)
+      try await service.stop()
+      #expect(try await service.show("Result") == "success")
+      #expect(try await service.lines("background done") == 1)
+    }
+  }
+
   /// A change of the unit applies to the running service, whose budget was another when it started.
   @Test(arguments: Release.selected)
   func aChangeOfTheUnitCounts(_ release: Release) async throws {
@@ -63,13 +88,7 @@ import Testing
         "TimeoutStopSec=30")
       try await service.start()
       try await untilTheBusHasAnswered(machine, service)
-      try await machine.expect(
-        "sh", "-euc",
-        """
-        mkdir -p /run/systemd/system/\(service.name).d
-        printf '[Service]\\nTimeoutStopSec=6\\n' >/run/systemd/system/\(service.name).d/short.conf
-        systemctl daemon-reload
-        """)
+      try await change(service, on: machine, to: 6)
       try await service.stop()
       #expect(try await service.show("ExecMainStatus") == "124")
       #expect(try await machine.read("/run/saved-changed").contains("saved: SIGTERM"))
