@@ -198,6 +198,7 @@ extension LifecycleCore {
       if mail.hasAnswers {
         var sent = Effects()
         swap(&sent.messages, &mail.messages)
+        answerPosts(sent.messages)
         release(sent)
       }
       mail.messages.removeAll(keepingCapacity: true)
@@ -230,15 +231,22 @@ extension LifecycleCore {
     case .reported(let report, let isHealthCheck):
       recorder?.didFinish(report)
       if !isHealthCheck { resume(report, mail.streams) }
-    case .answered(let post, let report):
-      guard let post = post as? AwaitedPost else { return }
-      if post.isOfPool { resume { post.answer(report) } } else { post.answer(report) }
+    case .answered: break
     case .launchEnded(let report, let waiters): waiters(report)
     case .exited(let exit, let waiters):
       endStreamsAndRounds()
       waiters(exit)
     case .reached(let waiter): waiter.end()
     }
+  }
+
+  /// Answers posters, after the other messages; those of Swift's pool at once, since each look for its threads takes time.
+  private func answerPosts(_ messages: [Effects.Message]) {
+    var others: [@Sendable () -> Void] = []
+    for case .answered(let post as AwaitedPost, let report) in messages {
+      if post.isOfPool { others.append { post.answer(report) } } else { post.answer(report) }
+    }
+    if !others.isEmpty { resume { [others] in for answer in others { answer() } } }
   }
 
   private func resume(_ element: any Sendable, _ streams: [StreamSubscriber]) {
