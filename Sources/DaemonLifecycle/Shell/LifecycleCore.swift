@@ -345,10 +345,12 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     if sleeper.hasEnded { remove(sleeper) }
   }
 
-  func remove(_ sleeper: Sleeper) { change { state, _ in state.timers.remove(sleeper) } }
+  @inline(never) func remove(_ sleeper: Sleeper) {
+    change { state, _ in state.timers.remove(sleeper) }
+  }
 
   /// Does an action on the listening thread at a time, in place of an earlier one.
-  func schedule(_ action: Sleeper, at deadline: MonotonicTime) {
+  @inline(never) func schedule(_ action: Sleeper, at deadline: MonotonicTime) {
     change { state, _ in if !state.machine.isClosed { state.timers.add(action, at: deadline) } }
   }
 

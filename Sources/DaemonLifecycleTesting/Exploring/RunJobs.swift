@@ -131,14 +131,15 @@ final class RunJobs: Sendable {
   private static func handsJobsOver() -> Bool {
     actor Steps {
       let count = Atomic<Int>(0)
-      func add() { count.add(1, ordering: .relaxed) }
+      func add() { note() }
+      @inline(never) nonisolated func note() { count.add(1, ordering: .relaxed) }
     }
     let (jobs, steps) = (RunJobs(), Steps())
     jobs.current {
       Task.detached {
         await Task.yield()
         await steps.add()
-        await MainActor.run { _ = steps.count.add(1, ordering: .relaxed) }
+        await MainActor.run { steps.note() }
         await steps.add()
       }
       while jobs.count() > 0 { jobs.perform() }
