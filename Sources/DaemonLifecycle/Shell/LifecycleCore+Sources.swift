@@ -123,9 +123,7 @@ extension LifecycleCore: HookExecutor.Client {
     for open in sources.withLock({ $0 }) { open.source.listenerChanged() }
   }
 
-  var isWorthTheLeader: Bool {
-    state.withLock { $0.machine.stop.exit != nil || $0.machine.isSavingAtTheEnd }
-  }
+  var isWorthTheLeader: Bool { state.withLock { $0.machine.isWorthTheLeader } }
 
   func threadsReachedLimit() {
     warn("\(HookExecutor.extraThreads) extra threads are blocked in hooks; other hooks must wait.")

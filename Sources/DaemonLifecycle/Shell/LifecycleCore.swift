@@ -181,11 +181,14 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// dynamic linker that one of them holds.
   func logThreads(_ occasion: String, as fact: @escaping @Sendable (String) -> LifecycleFact) {
     guard let trace = configuration.trace else { return }
-    @Sendable func log(_ text: String) { handle(.fact(fact("\(occasion): \(text)."))) }
+    // Not retained by a trace that waits for ever.
+    let log: @Sendable (String) -> Void = { [weak self] text in
+      self?.handle(.fact(fact("\(occasion): \(text).")))
+    }
     if isTracing.exchange(true, ordering: .acquiring) { return log("a trace is under way") }
-    let begins = Thread.spawn(named: "lifecycle-trace") {
+    let begins = Thread.spawn(named: "lifecycle-trace") { [weak self] in
       for sentence in trace() { log(sentence) }
-      self.isTracing.store(false, ordering: .releasing)
+      self?.isTracing.store(false, ordering: .releasing)
     }
     if begins { return }
     isTracing.store(false, ordering: .releasing)
