@@ -170,7 +170,7 @@ private final class Doorbell: LifecycleSource {
       try await untilParked(core.executor)
     }
     // Those that a busy machine brings, where a hook waits for a processor, end when they are idle.
-    try await eventually { core.executor.threadCount == 2 }
+    try await eventually { core.executor.threadCount == 3 }
     core.close()
     try await eventually { core.executor.threadCount == 0 }
   }
@@ -229,7 +229,7 @@ private final class Doorbell: LifecycleSource {
     #expect(heard.withLock { $0.sorted() } == Array(0..<3 * count))
     #expect(mostThreads.load(ordering: .relaxed) <= HookExecutor.extraThreads + 2)
     // Those that a busy machine brings, where a hook waits for a processor, end when they are idle.
-    try await eventually { core.executor.threadCount == 2 }
+    try await eventually { core.executor.threadCount == 3 }
     core.remove(id)
     core.close()
     try await eventually { core.executor.threadCount == 0 }

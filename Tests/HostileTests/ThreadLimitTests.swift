@@ -112,7 +112,7 @@ final class ThreadLimitTests: XCTestCase {
     }
   }
 
-  /// The hook holds one of the two threads: what is left keeps the deadlines, saves, and ends the process, also where it
+  /// The hook holds one of the three threads: what is left keeps the deadlines, saves, and ends the process, also where it
   /// goes on after `run`.
   func testAHookThatHangsIsGivenUpInTimeAndCostsNoSave() throws {
     try skipUnlessLong()

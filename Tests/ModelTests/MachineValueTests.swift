@@ -411,6 +411,15 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     #expect(health.deadline == at(100))
   }
 
+  /// Though all is well in the end.
+  @Test mutating func anAnswerThatWasMissedBeginsTheMinuteAnew() {
+    let round = health.begin(at: at(50))!
+    _ = health.observersAnswered([], at: at(50))
+    #expect(health.timePassed(at: at(52)) != nil)
+    _ = health.receive(.pool(round: round), at: at(55))
+    #expect(health.deadline == at(115))
+  }
+
   /// Nobody knows how it ends.
   @Test mutating func aCheckUnderWayIsNoRecovery() {
     _ = health.begin(at: at(57))

@@ -156,6 +156,29 @@ import Testing
     #expect(found == (read == 30 ? at(23) : MonotonicTime(nanoseconds: 2_250_000_000)))
   }
 
+  /// Found by an attack: its end has moved, and so has its grace.
+  @Test func aCallThatIsLengthenedEndsWithTheBudget() throws {
+    let daemon = DaemonUnderTest(
+      LifecycleConfiguration(
+        hookTimeout: .seconds(60), saveReserve: .seconds(1), exitGrace: .seconds(1)),
+      observing: [ShouldSaveState.self])
+    daemon.give(.stopTimeout(.seconds(5)))
+    let save = daemon.signal().starts.first
+    daemon.give(.stopTimeout(.milliseconds(5200)), at: at(2))
+    #expect(try end(of: save, daemon) == (try #require(daemon.stop.budget).end))
+  }
+
+  /// What is known already changes nothing.
+  @Test func theSameTimeAgainTakesNoGraceAway() throws {
+    daemon.add([DidEnterBackground.self])
+    daemon.give(.stopTimeout(.seconds(60)))
+    let pause = daemon.signal().starts.first
+    daemon.signal(at: 2)
+    let next = try #require(daemon.call(pause)).next
+    daemon.give(.stopTimeout(.seconds(60)), at: at(2))
+    #expect(daemon.call(pause)?.next == next && next > at(2))
+  }
+
   @Test func moreTimeLengthensADrain() {
     let daemon = DaemonUnderTest(
       LifecycleConfiguration(

@@ -31,16 +31,10 @@ extension HookExecutor {
         successor.parking.signal()
         return .run(item)
       case .start(let worker, let item):
-        let isStarted = start(worker) { state in
+        start(worker) { state in
           state.markStopped(worker)
           state.ready.prepend(item)
           state.couldNotSpawn = true
-        }
-        // No thread can be had, and the others are blocked.
-        if !isStarted, client?.isWorthTheLeader == true,
-          let item = state.withLock({ takeWithoutLeader(me, &$0) })
-        {
-          return .run(item)
         }
       case .end(let workers):
         for worker in workers { start(worker) }
@@ -70,15 +64,6 @@ extension HookExecutor {
     state.leader = successor
     state.leaderSleeps = false
     return .handOver(to: successor, thenRun: item)
-  }
-
-  /// Has the leader run an item itself: until that returns, nobody listens.
-  private func takeWithoutLeader(_ me: Worker, _ state: inout State) -> WorkItem? {
-    guard let item = state.ready.popFirst() else { return nil }
-    state.leader = nil
-    state.leaderSleeps = false
-    Self.markRunning(me, &state)
-    return item
   }
 
   /// Returns how many milliseconds the leader may listen before the next stall check.

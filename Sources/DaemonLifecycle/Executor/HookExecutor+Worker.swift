@@ -27,7 +27,7 @@ extension HookExecutor {
   enum Role {
     case lead
     case run(WorkItem)
-    /// Park; if not `mayEnd`, as the worker that always stays.
+    /// Park; if not `mayEnd`, as a worker that always stays.
     case park(mayEnd: Bool)
     case end
   }
@@ -96,7 +96,7 @@ extension HookExecutor {
         return .lead
       }
       state.parked.append(me)
-      return .park(mayEnd: endsWhenIdle || state.parked.count > 1)
+      return .park(mayEnd: endsWhenIdle || state.parked.count > 2)
     }
   }
 

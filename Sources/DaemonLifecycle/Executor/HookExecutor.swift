@@ -11,8 +11,8 @@ import Synchronization
 /// only one wake-up lies between a signal and its hook. Without a parked thread, the leader listens on and starts a
 /// thread for the hook. If the system has no thread left, the hook runs as soon as another thread is free.
 ///
-/// `listen` starts two threads, a leader and a follower, which stay until the executor is closed. All other threads
-/// end after `parkingSeconds` without work. An idle executor sets no timer: both threads sleep until something happens.
+/// `listen` starts three threads, a leader and two followers, which stay until the executor is closed. All other threads
+/// end after `parkingSeconds` without work. An idle executor sets no timer: its threads sleep until something happens.
 ///
 /// A thread that runs items takes one after another, unless another thread does. The leader checks on these threads
 /// every few milliseconds, as long as there are any: one that is still in the same item after `stallTime` is stalled.
@@ -51,8 +51,6 @@ final class HookExecutor: TaskExecutor {
     func descriptorsAreReady(_ ready: EventPoll.Ready)
     /// The calling thread listens from now on.
     func listenerChanged()
-    /// Whether what waits is worth the thread that listens, if there is no other: a save, and what comes after the end.
-    var isWorthTheLeader: Bool { get }
     /// So many threads are blocked in hooks that others wait.
     func threadsReachedLimit()
   }
@@ -66,7 +64,7 @@ final class HookExecutor: TaskExecutor {
     var leaderSleeps = false
     /// The workers that run an item. Those that are not stalled will take the ready items.
     var running: [Worker] = []
-    /// The workers that wait for a role, the latest last. The first one waits without a time-out.
+    /// The workers that wait for a role, the latest last. The first two wait without a time-out.
     var parked: [Worker] = []
     /// The number of threads that exist or are being started. After `listen`, at least two until the executor is
     /// closed.
@@ -202,7 +200,7 @@ final class HookExecutor: TaskExecutor {
   /// Whether there is a leader, or was one.
   var isListening: Bool { wasListening.load(ordering: .acquiring) }
 
-  /// Makes sure that one thread listens and another one is there to run hooks.
+  /// Makes sure that one thread listens and others are there to run hooks.
   func listen() throws(LifecycleError) {
     try poll.open()
     guard listenIfMissing(), followIfMissing() else {
@@ -230,11 +228,16 @@ final class HookExecutor: TaskExecutor {
     return true
   }
 
+  /// Two: a hook that blocks for ever leaves one for the saves, also where no thread can be had any more. Returns whether
+  /// there is one.
   private func followIfMissing() -> Bool {
-    let follower = state.withLock { state in
-      state.threads < 2 && !state.isClosed ? addThread(&state) : nil
+    for count in 2...3 {
+      let follower = state.withLock { state in
+        state.threads < count && !state.isClosed ? addThread(&state) : nil
+      }
+      if let follower, !start(follower) { return count > 2 }
     }
-    return follower.map { start($0) } ?? true
+    return true
   }
 
   /// Ends the threads as they become idle. Jobs that are enqueued later still run.

@@ -99,8 +99,8 @@ struct Call: Sendable {
 
   /// Lengthens the deadline, up to its own, to a budget that has grown.
   mutating func lengthen(to budget: CallTime, own: MonotonicTime) {
-    deadline = max(deadline, min(own, budget.deadline))
-    grace = max(grace, budget.grace)
+    let longer = min(own, budget.deadline)
+    if longer > deadline { (deadline, grace) = (longer, budget.grace) }
   }
 
   /// Extends the deadline. A limit that is nearer than the deadline does not shorten it. The grace must end with the

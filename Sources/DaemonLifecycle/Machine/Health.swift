@@ -149,8 +149,12 @@ struct Health: Sendable {
   private mutating func verdict(at now: MonotonicTime) -> LifecycleFact? {
     guard let answered = round, answered.isOver else { return nil }
     round = nil
+    // Also where a silence was reported before.
+    let wasSilent = period != nil && answered.silenceDeadline == nil
+    if wasSilent || !answered.problems.isEmpty, recovery < .distantFuture {
+      recovery = now.advanced(by: Self.recoveryTime)
+    }
     guard answered.problems.isEmpty else {
-      if recovery < .distantFuture { recovery = now.advanced(by: Self.recoveryTime) }
       return .unhealthy(answered.problems.joined(separator: "; "))
     }
     lastHealthy = now

@@ -152,7 +152,9 @@ extension LifecycleMachine {
     stop.allow(timeout, isManagers: isManagers, policy)
     if stop.allowed != before { warnOfLimits() }
     asked.update { $0.next = now }
-    if let end, let budget = stop.budget { limitRunning(hasGrown: budget.end > end) }
+    if let end, let budget = stop.budget, budget.end != end {
+      limitRunning(hasGrown: budget.end > end)
+    }
   }
 
   /// Handles the second signal: hooks that save keep their reserve, all others are cancelled. Of these only WillTerminate

@@ -261,12 +261,6 @@ struct LifecycleMachine: ~Copyable, Sendable {
   /// Whether nothing is under way; valid after `handle`, when everything that could begin has begun.
   var isIdle: Bool { calls.deliveries.isEmpty && !health.isChecking }
   var isTerminating: Bool { registry.termination != nil }
-  /// Whether what waits for a thread is worth the one that listens: a save of the stop, and what follows its end, unless the
-  /// exit grace ends the process.
-  var isWorthTheLeader: Bool {
-    if stop.exit != nil { return stop.exitDeadline == .distantFuture }
-    return isTerminating && calls.deliveries.contains { $0.budgetStep.isSave }
-  }
 
   /// More reasons than these are not shown by name: each change costs as much as what is shown.
   private static let shownReasons = 16

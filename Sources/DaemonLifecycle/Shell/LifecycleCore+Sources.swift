@@ -123,8 +123,6 @@ extension LifecycleCore: HookExecutor.Client {
     for open in sources.withLock({ $0 }) { open.source.listenerChanged() }
   }
 
-  var isWorthTheLeader: Bool { state.withLock { $0.machine.isWorthTheLeader } }
-
   func threadsReachedLimit() {
     warn("\(HookExecutor.extraThreads) extra threads are blocked in hooks; other hooks must wait.")
   }
