@@ -7,7 +7,7 @@
 
 // One slot per signal. The handler may run on any thread, on several at once, between any two
 // instructions: it touches nothing but these lock-free atomics, getpid(2), sigaction(2), raise(3) and, to wake the thread
-// that listens, fstat(2), send(2) and, where that has no memory, epoll_ctl(2) and timerfd_settime(2).
+// that listens, send(2).
 typedef struct {
   _Atomic uintptr_t waker;    // a clinux_waker; 0 = not claimed, GIVEN_UP = not any more, and not free for others yet
   _Atomic uint32_t count;     // deliveries not yet taken
@@ -130,6 +130,8 @@ void clinux_signal_drain(int fd) {
   do {
     size = read(fd, infos, sizeof infos);
     for (ssize_t i = 0; i < size / (ssize_t)sizeof *infos; i++) {
+      // The number may be that of another file by now.
+      if (infos[i].ssi_signo >= NSIG) return;
       record(&slots[infos[i].ssi_signo],
              sender_of(infos[i].ssi_code, (pid_t)infos[i].ssi_pid, infos[i].ssi_uid), 1);
     }

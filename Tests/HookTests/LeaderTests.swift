@@ -13,7 +13,10 @@ private final class Doorbell: LifecycleSource {
   private let events = Mutex<[LifecycleEvent]>([])
   private let readHandler = Mutex<(@Sendable () -> Void)?>(nil)
 
-  var descriptors: [PolledDescriptor] { [PolledDescriptor(number: descriptor)] }
+  /// By the default events an eventfd, which can be written to, would count as lost.
+  var descriptors: [PolledDescriptor] {
+    [PolledDescriptor(number: descriptor, events: UInt32(POLLIN))]
+  }
   func open() {}
   func read(_ ready: PolledDescriptor, _ take: (SourceInput) -> Void) {
     var count: UInt64 = 0

@@ -10,11 +10,15 @@
 
 #include "limits_of_tests.h"
 
-static int refuse(unsigned first, unsigned second, int error) {
+#ifndef SYS_poll
+#define SYS_poll SYS_ppoll
+#endif
+
+int refuse_poll(int error) {
   struct sock_filter instructions[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first, 1, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, second, 0, 1),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_poll, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ppoll, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
@@ -22,13 +26,3 @@ static int refuse(unsigned first, unsigned second, int error) {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return errno;
   return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0 ? 0 : errno;
 }
-
-int refuse_poll(int error) {
-#ifdef SYS_poll
-  return refuse(SYS_poll, SYS_ppoll, error);
-#else
-  return refuse(SYS_ppoll, SYS_ppoll, error);
-#endif
-}
-
-int refuse_send(int error) { return refuse(SYS_sendto, SYS_sendto, error); }

@@ -54,30 +54,25 @@ typedef struct {
 
 // MARK: wake.c: waking the thread that listens
 
-/// Wakes a thread that waits for descriptors. Other code of the process may have closed its own ones.
+/// Wakes a thread that waits for descriptors.
 typedef struct clinux_waker clinux_waker;
 
 /// Makes one without descriptors.
 clinux_waker *clinux_waker_make(void);
 /// Makes its descriptors, unless it has some. 0, or an errno value.
 int clinux_waker_open(clinux_waker *waker);
-/// Closes those of its descriptors that are still its own; it may be opened again.
+/// Closes its descriptors, where they are sockets; it may be opened again.
 void clinux_waker_close(clinux_waker *waker);
-/// The same, and frees it.
+/// Leaves them to other code of the process, which has closed one of them; it may be opened again.
+void clinux_waker_forget(clinux_waker *waker);
+/// Closes its descriptors, and frees it.
 void clinux_waker_free(clinux_waker *waker);
 /// The descriptor that becomes readable when it is woken; -1 without descriptors.
 int clinux_waker_read_end(clinux_waker *waker);
-/// False where the descriptor is not its own any more, from which nothing is read, or its other end is closed.
+/// Takes the wake-ups. False where there are none, or where that descriptor is no socket.
 bool clinux_waker_drain(clinux_waker *waker);
-/// Async-signal-safe. False where its descriptor is gone. It never writes to a file that has the number now,
-/// except that a socket which gets the number in the instant between two of its calls receives a byte, and a timer is set.
-bool clinux_waker_wake(clinux_waker *waker);
-/// Lends it a timer, which it sets where a byte would not wake, and an epoll set that has the timer, until it is closed; -1
-/// for none.
-void clinux_waker_lend(clinux_waker *waker, int timer, int files);
-/// Whether it has set the timer; the second takes that back.
-bool clinux_waker_is_ringing(clinux_waker *waker);
-bool clinux_waker_take_ring(clinux_waker *waker);
+/// Async-signal-safe.
+void clinux_waker_wake(clinux_waker *waker);
 
 // MARK: timer.c: timers on CLOCK_MONOTONIC as descriptors
 

@@ -8,8 +8,8 @@ import DaemonSystemd
 /// listening thread; `close` on any thread. None may run code of the user's or wait, but for the bus's
 /// first `process`, which loads libsystemd.
 protocol LifecycleSource: AnyObject, Sendable {
-  /// The descriptors that the listening thread polls, from `open` to `close`. A source may close one of them earlier,
-  /// and then omits it: the poll drops it. Default: none.
+  /// The descriptors that the listening thread polls, from `open` to `close`. One with an error is polled no more once
+  /// that was read: its source may close it. Default: none.
   var descriptors: [PolledDescriptor] { get }
   /// The time at which `timePassed` should be called, checked after `open`, `read` and `timePassed`. `nil`, the
   /// default, keeps the time that was requested before, if any.

@@ -22,7 +22,7 @@ final class PressureSource: LifecycleSource {
     if ready.events & UInt32(POLLERR) == 0 {
       return take(.event(LifecycleEvent(.pressure, cause: LifecycleCause(.pressure))))
     }
-    // Its control group is gone, and it would be ready for ever; the poll drops what is closed.
+    // Its control group is gone.
     close()
     take(.fact(.warning("memory pressure is not reported any more: \(watch.path) is gone")))
   }

@@ -6,34 +6,30 @@ import Synchronization
 /// A file descriptor, and the poll(2) events to wait for, or those that have happened.
 struct PolledDescriptor: Sendable {
   let number: Int32
-  var events = UInt32(POLLIN)
+  /// Signalfds, timers and epoll sets can't be written to, and most files of others that may reuse their numbers can.
+  var events = UInt32(POLLIN | POLLOUT)
+
+  fileprivate var forPoll: pollfd { pollfd(fd: number, events: Int16(events), revents: 0) }
+  /// Whether nothing but errors will follow, for ever.
+  fileprivate var isOver: Bool { events & ~UInt32(POLLIN | POLLPRI) != 0 }
+  /// Whether it was closed.
+  fileprivate var isLost: Bool { events & UInt32(POLLNVAL | POLLOUT) != 0 }
 }
 
 /// The poll of the listening thread: a waker, a timerfd for the next deadline, and the descriptors of sources.
 ///
-/// Other code of the process may close any of these and reuse their numbers, and poll(2) may be refused. Without its
-/// waker, its timer or poll(2), `wait` returns a hundred times a second, for the time that the daemon needs to end.
+/// Other code of the process may close any of these. When poll(2) or the use of one shows it, all are left to that code,
+/// since their numbers may be those of its files, and the next `wait` opens a new waker and a new timer. Without them, or
+/// where poll(2) is refused, `wait` returns a hundred times a second, for the time that the daemon needs to end.
 ///
 /// `wake`, `arm`, `add` and `remove` may be called from any thread; `wait` by the listening thread only.
 final class EventPoll: Sendable {
-  private enum Phase {
-    /// Without descriptors.
-    case closed
-    /// Between two waits: what is armed is set before the next one, and a delivery that is over by then costs nothing.
-    case open
-    /// In `wait`, so that an earlier deadline must be set at once.
-    case waiting
-    /// Something is lost, which the listening thread has not reported yet.
-    case losing(String)
-    case lost
-  }
-
   private struct State {
-    var phase = Phase.closed
-    /// The files of the timer and of the sources; `nil` while there are none, and after a loss.
-    var known: KnownFiles?
-    /// The timerfd; -1 when there is none.
+    /// The timerfd; -1 while the poll is closed.
     var timer: Int32 = -1
+    /// Whether poll(2) is waiting, so that an earlier deadline must be set at once. Otherwise what is armed is set before
+    /// the next wait, and a delivery that is over by then costs nothing.
+    var isWaiting = false
     /// The time at which `wait` should return; `.distantFuture` for none.
     var wanted = MonotonicTime.distantFuture
     /// The time to which the timerfd is set; the distant future when it is disarmed, `nil` when it has gone off.
@@ -41,19 +37,19 @@ final class EventPoll: Sendable {
     /// The descriptors of the sources.
     var polled: [PolledDescriptor] = []
 
-    /// Whether a number leads to what was added under it.
-    func isOurs(_ number: Int32) -> Bool { known?.contains(number) ?? false }
-
-    /// Sets the timer if necessary, unless the waker has set it meanwhile. Returns false when it is lost.
-    mutating func settle(_ waker: Waker) -> Bool {
-      if set == wanted { return isOurs(timer) }
-      set = wanted
-      let isSet = setTimer(wanted == .distantFuture ? 0 : max(wanted.nanoseconds, 1))
-      return isSet && (!waker.isRinging || setTimer(1))
+    /// Sets the timer if necessary. Returns false when it is lost.
+    mutating func settle() -> Bool {
+      if set == wanted { return true }
+      let isSet = clinux_set_timer(
+        timer, wanted == .distantFuture ? 0 : max(wanted.nanoseconds, 1))
+      set = isSet ? wanted : nil
+      return isSet
     }
 
-    func setTimer(_ nanoseconds: Int64) -> Bool {
-      isOurs(timer) && clinux_set_timer(timer, nanoseconds)
+    /// Returns false when it is not polled any more.
+    mutating func drop(_ number: Int32) -> Bool {
+      defer { polled.removeAll { $0.number == number } }
+      return polled.contains { $0.number == number }
     }
   }
 
@@ -65,9 +61,7 @@ final class EventPoll: Sendable {
     var timerExpired = false
     /// The numbers of the descriptors with an event.
     var descriptors: [PolledDescriptor] = []
-    /// The descriptors that were closed: by their source, or by other code.
-    var closed: [Int32] = []
-    /// A sentence on what was lost; set once.
+    /// A sentence on what was lost.
     var loss: String?
   }
 
@@ -78,59 +72,35 @@ final class EventPoll: Sendable {
   /// Opens the waker and the timer, both or neither, unless they are open.
   func open() throws(LifecycleError) {
     let error = state.withLock { state -> Int32 in
-      guard case .closed = state.phase else { return 0 }
-      let error = open(&state)
-      if error != 0 { waker.close() }
-      return error
+      if state.timer >= 0 { return 0 }
+      let error = waker.open()
+      if error != 0 { return error }
+      state.timer = clinux_make_timer()
+      if state.timer >= 0 { return 0 }
+      defer { waker.close() }
+      return clinux_errno()
     }
     if error != 0 { throw .system("create the descriptors of the event thread", errno: error) }
   }
 
-  private func open(_ state: inout State) -> Int32 {
-    let error = waker.open()
-    if error != 0 { return error }
-    guard let known = KnownFiles() else { return clinux_errno() }
-    let timer = clinux_make_timer()
-    let refusal = timer < 0 ? clinux_errno() : known.add(timer)
-    if refusal != 0 {
-      if timer >= 0 { CLinux.close(timer) }
-      CLinux.close(known.number)
-      return refusal
-    }
-    waker.lend(timer, known)
-    (state.known, state.timer, state.phase) = (known, timer, .open)
-    return 0
-  }
-
-  /// Closes them; nobody listens. What was lost is not closed: its number may be that of another file.
+  /// Closes them; nobody listens.
   func close() {
     state.withLock { state in
       waker.close()
-      if let known = state.known, known.contains(state.timer) {
-        CLinux.close(state.timer)
-        CLinux.close(known.number)
-      }
+      // Refused by everything that is no timer.
+      if clinux_set_timer(state.timer, 0) { CLinux.close(state.timer) }
       state = State()
     }
   }
 
-  func add(_ descriptor: PolledDescriptor) throws(LifecycleError) {
-    let error = state.withLock { state in
-      let error = state.known?.add(descriptor.number) ?? EBADF
-      if error == 0 { state.polled.append(descriptor) }
-      return error
-    }
-    if error != 0 { throw .system("watch file descriptor \(descriptor.number)", errno: error) }
+  func add(_ descriptor: PolledDescriptor) {
+    state.withLock { $0.polled.append(descriptor) }
     // A wait that is under way does not include it.
     wake()
   }
 
-  /// Removes a descriptor. One that was closed need not be removed.
   func remove(_ descriptor: PolledDescriptor) {
-    state.withLock { state in
-      state.polled.removeAll { $0.number == descriptor.number }
-      state.known?.remove(descriptor.number)
-    }
+    state.withLock { _ = $0.drop(descriptor.number) }
     // A wait that is under way keeps the file open.
     wake()
   }
@@ -138,27 +108,14 @@ final class EventPoll: Sendable {
   // MARK: Waking
 
   /// Makes `wait` return. Before `open` nobody waits.
-  func wake() { if !waker.wake() { state.withLock { lose("its waker", &$0) } } }
+  func wake() { waker.wake() }
 
   /// Makes `wait` return at `deadline`. `nil` disarms the timer, so that an idle daemon is never woken.
   func arm(at deadline: MonotonicTime?) {
     state.withLock { state in
       state.wanted = deadline ?? .distantFuture
-      if case .waiting = state.phase, !state.settle(waker) { lose("its timer", &state) }
-    }
-  }
-
-  /// Has the listening thread report a loss, for which the descriptor that is left wakes it.
-  private func lose(_ name: String, _ state: inout State) {
-    switch state.phase {
-    case .open, .waiting:
-      state.phase = .losing(
-        "The event thread has lost \(name): other code of this process has closed a descriptor of this package,"
-          + " for example with close_range(2).")
-      if !waker.wake() { _ = state.setTimer(1) }
-      waker.takeBackTimer()
-      state.known = nil
-    case .closed, .losing, .lost: break
+      // Where the timer is lost, the next wait finds that.
+      if state.isWaiting, !state.settle() { wake() }
     }
   }
 
@@ -171,99 +128,79 @@ final class EventPoll: Sendable {
   func wait(milliseconds: Int32, _ ready: Ready) {
     (ready.timerExpired, ready.loss) = (false, nil)
     ready.descriptors.removeAll(keepingCapacity: true)
-    ready.closed.removeAll(keepingCapacity: true)
-    guard let (timer, descriptors) = begin(ready) else { return }
+    guard let (timer, descriptors) = begin(ready) else { return pause(ready) }
+    var lost: String?
     withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 2 + descriptors.count) { polled in
       polled[0] = pollfd(fd: waker.descriptor, events: Int16(POLLIN), revents: 0)
-      // A timer can't be written to, and most files that may reuse its number can.
-      polled[1] = pollfd(fd: timer, events: Int16(POLLIN | POLLOUT), revents: 0)
-      for (index, descriptor) in descriptors.enumerated() {
-        polled[2 + index] = pollfd(
-          fd: descriptor.number, events: Int16(descriptor.events), revents: 0)
-      }
+      polled[1] = PolledDescriptor(number: timer).forPoll
+      for (index, descriptor) in descriptors.enumerated() { polled[2 + index] = descriptor.forPoll }
       // It waits for the files that it has begun with, closed or not. So when other code closes every descriptor of the
       // process, the waker's end that is waited for hangs up.
       let count = poll(polled.baseAddress, nfds_t(polled.count), milliseconds)
-      if count > 0 {
-        take(polled[0].revents, polled[1].revents, ready)
-        for polled in polled[2...] where polled.revents != 0 {
-          let events = UInt32(UInt16(bitPattern: polled.revents))
-          ready.descriptors.append(PolledDescriptor(number: polled.fd, events: events))
-        }
-      } else if count < 0 {
-        pollFailed(clinux_errno())
-      }
+      if count > 0 { lost = take(polled, ready) }
+      if count < 0 { pollFailed(clinux_errno(), ready) }
     }
-    end(ready)
+    state.withLock { state in
+      state.isWaiting = false
+      if ready.timerExpired { state.set = nil }
+      if let lost { lose(lost, &state, ready) }
+    }
   }
 
-  /// Begins a wait: returns the timer and the other descriptors. `nil` without descriptors, after a moment.
+  /// Begins a wait: returns the timer and the other descriptors. `nil` without descriptors.
   private func begin(_ ready: Ready) -> (timer: Int32, polled: [PolledDescriptor])? {
-    let begun = state.withLock { state -> (Int32, [PolledDescriptor])? in
-      guard case .open = state.phase else { return nil }
-      state.phase = .waiting
-      // Were all numbers those of others' timers by now, nothing would end the wait.
-      guard state.settle(waker) else {
-        lose("its timer", &state)
+    state.withLock { state in
+      guard state.timer >= 0 else { return nil }
+      guard state.settle() else {
+        lose("its timer", &state, ready)
         return nil
       }
+      state.isWaiting = true
       return (state.timer, state.polled)
     }
-    if let begun { return begun }
-    usleep(Self.pause)
-    // Where there were no descriptors at first.
-    try? open()
-    ready.timerExpired = true
-    ready.descriptors.append(PolledDescriptor(number: waker.descriptor))
-    end(ready)
+  }
+
+  /// Notes what is ready. Returns what is lost.
+  private func take(_ polled: UnsafeMutableBufferPointer<pollfd>, _ ready: Ready) -> String? {
+    if polled[0].revents != 0 {
+      guard polled[0].revents == Int16(POLLIN), waker.drain() else { return "its waker" }
+      ready.descriptors.append(PolledDescriptor(number: waker.descriptor))
+    }
+    ready.timerExpired = polled[1].revents == Int16(POLLIN)
+    if !ready.timerExpired, polled[1].revents != 0 { return "its timer" }
+    for polled in polled[2...] where polled.revents != 0 {
+      let found = PolledDescriptor(
+        number: polled.fd, events: UInt32(UInt16(bitPattern: polled.revents)))
+      if found.isOver, !state.withLock({ $0.drop(found.number) }) { continue }
+      if found.isLost { return "descriptor \(found.number)" }
+      ready.descriptors.append(found)
+    }
     return nil
   }
 
-  private func end(_ ready: Ready) {
-    state.withLock { state in
-      switch state.phase {
-      case .waiting: state.phase = .open
-      case .losing(let loss):
-        ready.loss = loss
-        state.phase = .lost
-      case .closed, .open, .lost: break
-      }
-      if ready.timerExpired { state.set = nil }
-      // The event of a number that was closed may be that of another file.
-      ready.descriptors.removeAll { descriptor in
-        if descriptor.number == waker.descriptor || state.isOurs(descriptor.number) { return false }
-        ready.closed.append(descriptor.number)
-        state.polled.removeAll { $0.number == descriptor.number }
-        return true
-      }
-    }
+  /// Notes a loss. What is left of the descriptors stays open: which numbers are still ours is not known.
+  private func lose(_ name: String, _ state: inout State, _ ready: Ready) {
+    ready.loss =
+      "The event thread has lost \(name): other code of this process has closed it, for example with close_range(2)."
+    waker.forget()
+    (state.timer, state.set, state.polled) = (-1, .distantFuture, [])
   }
 
-  private func take(_ wakerEvents: Int16, _ timerEvents: Int16, _ ready: Ready) {
-    ready.timerExpired = timerEvents == Int16(POLLIN)
-    if wakerEvents != 0 || ready.timerExpired && waker.takeRing() {
-      ready.descriptors.append(PolledDescriptor(number: waker.descriptor))
-      if wakerEvents & ~Int16(POLLIN) != 0 || !waker.drain() {
-        state.withLock { lose("its waker", &$0) }
-      }
-    }
-    if !ready.timerExpired, timerEvents != 0 {
-      state.withLock { lose("its timer", &$0) }
-    }
-  }
-
-  private static let pause: UInt32 = 10_000
-
-  private func pollFailed(_ error: Int32) {
-    switch error {
+  private func pollFailed(_ error: Int32, _ ready: Ready) {
     // A signal handler has ended it early.
-    case EINTR: break
-    case EAGAIN, ENOMEM: usleep(Self.pause)
-    default:
+    if error == EINTR { return }
+    if error != EAGAIN, error != ENOMEM {
       let reason = String(cString: strerror(error))
-      state.withLock {
-        $0.phase = .losing("The event thread can't wait: poll(2) is refused: \(reason).")
-      }
+      ready.loss = "The event thread can't wait: poll(2) is refused: \(reason)."
     }
+    pause(ready)
+  }
+
+  /// In place of a wait: after a moment everything may be ready.
+  private func pause(_ ready: Ready) {
+    usleep(10_000)
+    try? open()
+    ready.timerExpired = true
+    ready.descriptors.append(PolledDescriptor(number: waker.descriptor))
   }
 }

@@ -28,7 +28,7 @@ extension LifecycleCore {
     }
     sources.withLock { $0.append(OpenSource(source: source, wakeUp: wakeUp)) }
     do {
-      for descriptor in source.descriptors { try executor.poll.add(descriptor) }
+      for descriptor in source.descriptors { executor.poll.add(descriptor) }
       try executor.listen()
     } catch {
       closeSources { $0 === source }
@@ -103,20 +103,13 @@ extension LifecycleCore {
 extension LifecycleCore: HookExecutor.Client {
   func descriptorsAreReady(_ ready: EventPoll.Ready) {
     if let loss = ready.loss { descriptorsWereLost(loss) }
-    for number in ready.closed where source(polling: number) != nil {
-      descriptorsWereLost(
-        "The event thread has lost descriptor \(number): other code of this process has closed it.")
-    }
     for descriptor in ready.descriptors {
-      guard let source = source(polling: descriptor.number) else { continue }
+      let polling = sources.withLock { $0.first { $0.source.polls(descriptor.number) } }
+      guard let source = polling?.source else { continue }
       source.read(descriptor) { take($0) }
       scheduleWakeUp(of: source)
     }
     if ready.timerExpired { timePassed() }
-  }
-
-  private func source(polling number: Int32) -> (any LifecycleSource)? {
-    sources.withLock { sources in sources.first { $0.source.polls(number) }?.source }
   }
 
   func listenerChanged() {

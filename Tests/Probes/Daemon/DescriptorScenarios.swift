@@ -8,8 +8,8 @@ import TestLimits
 
 /// Closes, at SIGUSR1, all descriptors but those of the test, and opens others that get their numbers.
 ///
-/// Arguments: `hook` or `thread`, which says where; `files`, `sockets`, `eventfds` or `timers`, which says what gets the
-/// numbers; and the path of a file. In the end it says `untouched`, or which of them were used.
+/// Arguments: `hook` or `thread`, which says where; `files`, `sockets` or `eventfds`, which says what gets the numbers; and
+/// the path of a file. In the end it says `untouched`, or which of them were used.
 let robbed: @Sendable ([String]) async throws -> Void = { arguments in
   guard arguments.count == 3 else { exit(64) }
   let lifecycle = loggedSubject()
@@ -56,48 +56,31 @@ final class Robbery: Sendable {
     }
   }
 
-  // Glibc's module has neither eventfd(2) nor timerfd_create(2).
+  // Glibc's module has no eventfd(2).
   private static let eventfd = unsafeBitCast(
     dlsym(nil, "eventfd")!, to: (@convention(c) (UInt32, Int32) -> Int32).self)
-  private static let timerfd = unsafeBitCast(
-    dlsym(nil, "timerfd_create")!, to: (@convention(c) (Int32, Int32) -> Int32).self)
 
   private func opened() -> [Int32] {
     var pair: [Int32] = [-1, -1]
     switch kind {
     case "files": return [open(path, O_RDWR)]
     case "eventfds": return [Self.eventfd(0, O_NONBLOCK)]
-    // None is set, as ours are not for most of the time.
-    case "timers": return [Self.timerfd(CLOCK_MONOTONIC, O_NONBLOCK)]
     default:
       socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0, &pair)
       return pair
     }
   }
 
-  /// Gives one number another file.
-  func reuse(_ number: Int32) {
-    let other = opened()[0]
-    dup2(other, number)
-    close(other)
-    taken.withLock { $0 = [number] }
-  }
-
-  /// Closed, read from, written to, or set.
+  /// Closed, read from or written to.
   func outcome() -> String {
     let used = taken.withLock { $0.filter { !isUntouched($0) } }
     return used.isEmpty ? "untouched" : "used \(used)"
   }
 
   private func isUntouched(_ number: Int32) -> Bool {
-    switch kind {
-    case "files": return lseek(number, 0, SEEK_CUR) == 0
-    case "timers":
-      return timeLeft(of: number) == 0
-    default:
-      var bytes: UInt64 = 0
-      return read(number, &bytes, 8) == -1 && errno == EAGAIN
-    }
+    if kind == "files" { return lseek(number, 0, SEEK_CUR) == 0 }
+    var bytes: UInt64 = 0
+    return read(number, &bytes, 8) == -1 && errno == EAGAIN
   }
 }
 
@@ -211,18 +194,18 @@ let lateUses: @Sendable ([String]) async throws -> Void = { _ in
   try await lifecycle.runToTheEnd(token)
 }
 
-/// A daemon from which `lose` takes something at SIGUSR1. Its end takes a second, in which nothing may spin.
+/// A daemon from which `lose` takes something at SIGUSR1. Its end takes a second, in which nothing may spin; with `slow`,
+/// as long as a hook may take.
 private func losing(
-  _ lose: @escaping @Sendable () -> Void, atTheEnd check: @escaping @Sendable () -> Void = {}
+  _ arguments: [String], _ lose: @escaping @Sendable () -> Void
 ) async throws {
-  let lifecycle = loggedSubject()
+  let lifecycle = loggedSubject(.init(escalationDelay: .zero))
   let losing = lifecycle.observe(DidEnterBackground.self) { notification in
     if notification.cause.signal == .sigusr1 { lose() }
   }
   let ending = lifecycle.observe(WillTerminate.self) { _ in
     say("ending")
-    try? await lifecycle.clock.sleep(for: .seconds(1))
-    check()
+    try? await lifecycle.clock.sleep(for: .seconds(arguments.last == "slow" ? 1000 : 1))
     say("ended")
   }
   let result = try await lifecycle.run {
@@ -232,29 +215,22 @@ private func losing(
   finish(result)
 }
 
-/// Closes one of the descriptors of the thread that listens: `timer`, `signals`, `reader` or `writer`. With `reused` its
-/// number is that of another file of its kind by then, of which it says in the end whether it is `untouched`.
+/// Closes one of the descriptors of the thread that listens: `timer`, `signals`, `reader` or `writer`.
 let oneLost: @Sendable ([String]) async throws -> Void = { arguments in
-  let kind = arguments.first ?? ""
-  let robbery = Robbery(of: kind == "timer" ? "timers" : "eventfds", "")
-  try await losing {
+  try await losing(arguments) {
     func numbers(_ kind: String) -> [Int32] {
       entries(of: "/proc/self/fd").compactMap { Int32($0) }.sorted()
         .filter { link(of: "/proc/self/fd/\($0)").hasPrefix(kind) }
     }
     let waker = numbers("socket:").filter(isOfAPair)
     precondition(waker.count == 2, "\(waker) instead of the waker's two")
-    let number =
-      switch kind {
-      case "timer": tickingTimer(of: numbers("anon_inode:[timerfd]"))
-      case "signals": numbers("anon_inode:[signalfd]")[0]
-      case "reader": waker[0]
-      default: waker[1]
-      }
-    if arguments.contains("reused") { robbery.reuse(number) } else { close(number) }
+    switch arguments[0] {
+    case "timer": close(tickingTimer(of: numbers("anon_inode:[timerfd]")))
+    case "signals": close(numbers("anon_inode:[signalfd]")[0])
+    case "reader": close(waker[0])
+    default: close(waker[1])
+    }
     say("lost")
-  } atTheEnd: {
-    if arguments.contains("reused") { say(robbery.outcome()) }
   }
 }
 
@@ -298,22 +274,17 @@ private func tickingTimer(of timers: [Int32]) -> Int32 {
   return ticking[0]
 }
 
-/// The kernel refuses poll(2), with the error of this number.
+/// The kernel refuses poll(2) with the error of this number: EINVAL, since it waits for more than there may be.
 let pollRefused: @Sendable ([String]) async throws -> Void = { arguments in
   let error = Int32(arguments[0])!
-  try await losing { say("refused \(refuse_poll(error))") }
-}
-
-/// From SIGUSR1 on the kernel has no memory for the bytes that wake a thread.
-let sendRefused: @Sendable ([String]) async throws -> Void = { arguments in
-  let error = Int32(arguments[0])!
-  let lifecycle = loggedSubject()
-  let token = lifecycle.observe(DidEnterBackground.self) { notification in
-    if notification.cause.signal == .sigusr1 { say("refused \(refuse_send(error))") }
+  try await losing(arguments) {
+    guard error == EINVAL else { return say("refused \(refuse_poll(error))") }
+    let descriptors = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    var limit = rlimit()
+    getrlimit(descriptors, &limit)
+    limit.rlim_cur = 1
+    say("refused \(setrlimit(descriptors, &limit))")
   }
-  let result = try await lifecycle.run()
-  withExtendedLifetime(token) {}
-  finish(result)
 }
 
 /// What a subject changes in the process before its start, and when its start fails: says `same`, or what is different.

@@ -21,8 +21,7 @@ import Glibc
     "exit-grace": exitGrace, "cancel": cancelCaller, "late-signal": lateSignal,
     "broken-stderr": brokenStderr, "storm": storm, "send": sendStorm, "memory": memory,
     "state": keepState, "robbed": robbed, "late-uses": lateUses, "one-lost": oneLost,
-    "poll-refused": pollRefused, "send-refused": sendRefused, "unstarted": unstarted,
-    "threadless": threadless,
+    "poll-refused": pollRefused, "unstarted": unstarted, "threadless": threadless,
     "escalation": escalation, "hosted": hosted, "print": prints, "thief": thief,
   ]
 }

@@ -16,8 +16,6 @@ int terminal_open(char *path, size_t size);
 /// Has the kernel refuse poll(2) and ppoll(2) to all threads of this process from now on (seccomp(2)). 0, or an errno
 /// value.
 int refuse_poll(int error);
-/// The same of send(2), as where there is no memory for what is sent.
-int refuse_send(int error);
 
 /// The next calls of sendmsg(2) on this thread fail with `error`, so many times.
 void fail_next_send(int error, int times);
