@@ -206,8 +206,9 @@ import Testing
     let report = try #require(await reports.next())
     #expect(report.problems.count == count)
     #expect(healthy.log.all.suffix(2) == ["healthy background", "healthy save"])
-    // Each of them holds one. What a busy machine brings beside, where a hook waits for a processor, ends when it is idle.
-    try await eventually { core.executor.threadCount == count + 3 }
+    // Each of them holds one; beside the one that listens one or two stay. What a busy machine brings beside, where a hook
+    // waits for a processor, ends when it is idle.
+    try await eventually { (count + 2...count + 3).contains(core.executor.threadCount) }
     for _ in 0..<count { release.signal() }
     try await eventually { core.executor.threadCount == 3 }
     core.close()
