@@ -141,7 +141,7 @@ final class DaemonUnderTest {
   ///   - types: What it receives; `nil` for all.
   @discardableResult func add(
     _ types: [any LifecycleNotification.Type]?, phase: LifecyclePhase = .standard,
-    timeout: Duration? = nil
+    timeout: Duration? = nil, isRounds: Bool = false
   ) -> Output {
     let id = machine.registry.members.nextID(UInt64(ids.count + 1))
     ids.append(id)
@@ -149,6 +149,7 @@ final class DaemonUnderTest {
       .add(
         MachineObserver(
           id: id, phase: phase, name: .type(Int.self),
-          receives: types?.map { ObjectIdentifier($0) } ?? [nil], timeout: timeout)))
+          receives: types?.map { ObjectIdentifier($0) } ?? [nil], timeout: timeout,
+          isRounds: isRounds)))
   }
 }

@@ -19,7 +19,9 @@ import Testing
   }
 
   /// The least of several: what a busy machine does to a processor's caches, and a first time's page faults, only add.
-  private func least(_ time: () -> Duration) -> Duration { (0..<5).map { _ in time() }.min()! }
+  private func least(_ time: () throws -> Duration) rethrows -> Duration {
+    try (0..<5).map { _ in try time() }.min()!
+  }
 
   /// Connections, for instance, which come and go in the foreground.
   @Test func anObserverWithALimitIsAddedInConstantTime() {
@@ -73,6 +75,32 @@ import Testing
       }
     }
     #expect(least { time(of: 1600) } < least { time(of: 100) } * 8)
+  }
+
+  /// Rounds that one of them holds back, beside as many that fail after these: at each retry.
+  @Test func manyThatDoNotEnterAreNotAskedForEachRound() throws {
+    func time(of count: Int) throws -> Duration {
+      let daemon = DaemonUnderTest(state: .background, observing: [WillEnterForeground.self])
+      for number in 0..<2 * count {
+        daemon.add([WillEnterForeground.self], isRounds: number < count)
+      }
+      var failed = 0
+      func fail(_ output: DaemonUnderTest.Output) {
+        var next = output.starts.first
+        while let call = next {
+          failed += 1
+          let failure = DaemonLifecycle.Failure(SimulatedFailure())
+          next = daemon.give(.ended(call, .failed(failure)), at: daemon.machine.now).starts.first
+        }
+      }
+      fail(daemon.request(.resume))
+      #expect(failed == count + 1)
+      return threadTime {
+        fail(daemon.give(.clock, at: daemon.machine.deadline))
+        #expect(failed == 2 * (count + 1))
+      }
+    }
+    #expect(try least { try time(of: 1600) } < least { try time(of: 400) } * 8)
   }
 
   /// Each change is shown, but not all names.

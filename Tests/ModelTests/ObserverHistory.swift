@@ -57,7 +57,7 @@ struct ObserverHistory: Sendable {
       }
       guard case .outOfTime = reason,
         let kind = entry.notification.flatMap({ NotificationKind($0) }),
-        later.duration(to: budget.end(of: .kind(kind))) >= .milliseconds(2)
+        later.duration(to: budget.end(of: .kind(kind))) >= .milliseconds(3)
       else { continue }
       return "skipped for want of time, and there is time"
     }

@@ -91,6 +91,23 @@ import Testing
     #expect(report.problems.count == 1 && report.entries.count == 2 * count)
   }
 
+  /// However short the stop is: of 50 ms before the save.
+  @Test func oneThatHangsLeavesTheOthersSome() throws {
+    let daemon = DaemonUnderTest(
+      LifecycleConfiguration(
+        stopTimeout: .milliseconds(100), saveReserve: .milliseconds(50), exitGrace: .zero),
+      observing: [DidEnterBackground.self])
+    for _ in 1...2 { daemon.add([DidEnterBackground.self]) }
+    var next = daemon.signal().starts.first
+    for _ in 1...3 {
+      let call = try #require(daemon.call(next))
+      daemon.give(.clock, at: call.deadline)
+      next = daemon.give(.clock, at: call.deadline.advanced(by: call.grace)).starts.first
+    }
+    let problems = try #require(daemon.stop.exit).report.problems
+    #expect(problems.map(\.outcome) == Array(repeating: .abandoned(.running), count: 3))
+  }
+
   // MARK: What a stop overtakes
 
   /// Three pauses, of which each leaves what it does not need: as in a stop that overtakes nothing.

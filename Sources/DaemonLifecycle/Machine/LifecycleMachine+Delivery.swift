@@ -197,9 +197,9 @@ extension LifecycleMachine {
   }
 
   /// Whether rounds must not begin now: they need what the hooks before theirs provide.
-  private func isHeldBack(_ rounds: MachineObserver, _ step: LifecycleStep) -> Bool {
+  private mutating func isHeldBack(_ rounds: MachineObserver, _ step: LifecycleStep) -> Bool {
     step.kind == .willEnterForeground
-      && unentered.failed.contains { registry.members[$0].map(rounds.follows) ?? false }
+      && unentered.first(in: registry.members).map(rounds.follows) ?? false
   }
 
   /// Notes that a hook has brought its observer into the foreground, if only after it was abandoned. One that ended when it
@@ -222,8 +222,10 @@ extension LifecycleMachine {
   /// has the operator told, once, that the daemon is not ready.
   mutating func settleForeground() {
     guard registry.isServing, !isEntering else { return }
-    registry.entersAgain += unentered.held.filter { id in
-      registry.members[id].map { !isHeldBack($0, .kind(.willEnterForeground)) } ?? false
+    for id in unentered.held {
+      if let rounds = registry.members[id], !isHeldBack(rounds, .kind(.willEnterForeground)) {
+        registry.entersAgain.append(id)
+      }
     }
     if unentered.failed.contains(where: { registry.members.progress(of: $0)?.isBusy == false }) {
       unentered.planRetry(at: now)

@@ -78,8 +78,8 @@ struct StopBudget {
     }
   }
 
-  /// The least share: where there are so many groups that their equal shares are of no use, what each leaves is enough for
-  /// the next.
+  /// The least share, or half of what is left if that is less, so that one that hangs leaves the others some: where there are
+  /// so many groups that their equal shares are of no use, what each leaves is enough for the next.
   private static let leastShare = Duration.milliseconds(100)
 
   /// Returns how long the next of `count` groups may take: an equal share of the step's time, so that one hook that
@@ -99,7 +99,7 @@ struct StopBudget {
     let room = time - kept * count
     let own = min(claim, max(room / (others.count + 1), room - others.time))
     let share = kept + own + max(.zero, room - claim - others.time) / count
-    return max(share, min(Self.leastShare, time))
+    return max(share, min(Self.leastShare, time / 2))
   }
 
   /// The sum of claims, and their number.

@@ -3,10 +3,13 @@ import DaemonSystemd
 
 /// Who is not in the foreground although the daemon is: as long as there is one, it is not ready.
 struct Unentered: Sendable {
-  /// The observers whose last WillEnterForeground did not complete, or was not called.
+  /// The observers whose last WillEnterForeground did not complete, or was not called; sorted, as the others.
   private(set) var failed: [ObserverID] = []
   /// The rounds of work that were not begun because of one of them.
   private(set) var held: [ObserverID] = []
+  /// Of those that failed the first in the order of their hooks: what it does not hold back, no other does. `nil` where it
+  /// is to be searched for.
+  private var first: ObserverID?
   /// When those that failed are notified again; the distant future while that would be of no use.
   private(set) var deadline = MonotonicTime.distantFuture
   /// The last pause before a retry; zero while there was none, and again when all have entered.
@@ -20,26 +23,45 @@ struct Unentered: Sendable {
   var isEmpty: Bool { failed.isEmpty && held.isEmpty }
 
   mutating func add(_ id: ObserverID, isHeld: Bool = false) {
-    drop { $0 == id }
-    if isHeld { held.append(id) } else { failed.append(id) }
+    let count = failed.count
+    failed.set(id, !isHeld, by: <)
+    held.set(id, isHeld, by: <)
+    // One that fails again changes nothing.
+    if failed.count != count { first = nil }
   }
 
   /// Removes one that has entered, or is no longer an observer.
   mutating func remove(_ id: ObserverID) {
-    if !isEmpty { remove([id]) }
+    if isEmpty { return }
+    failed.set(id, false, by: <)
+    held.set(id, false, by: <)
+    if first == id { first = nil }
+    endIfEmpty()
   }
 
   /// Removes those that are notified again.
   mutating func remove(_ ids: [ObserverID]) {
     if isEmpty { return }
     let ids = Set(ids)
-    drop { ids.contains($0) }
+    failed.removeAll { ids.contains($0) }
+    held.removeAll { ids.contains($0) }
+    first = nil
+    endIfEmpty()
+  }
+
+  private mutating func endIfEmpty() {
     if isEmpty { (deadline, pause) = (.distantFuture, .zero) }
   }
 
-  private mutating func drop(where isDropped: (ObserverID) -> Bool) {
-    failed.removeAll(where: isDropped)
-    held.removeAll(where: isDropped)
+  /// Returns the first of those that failed.
+  mutating func first(in members: borrowing LifecycleMembers) -> MachineObserver? {
+    if let known = first.flatMap({ members[$0] }) { return known }
+    var found: MachineObserver?
+    for id in failed {
+      if let member = members[id], found.map({ member.precedes($0) }) ?? true { found = member }
+    }
+    first = found?.id
+    return found
   }
 
   static let firstPause = Duration.seconds(1)

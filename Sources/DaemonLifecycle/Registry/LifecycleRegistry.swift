@@ -105,10 +105,7 @@ struct LifecycleRegistry: Sendable {
   }
 
   private mutating func setReason(_ reason: BackgroundReason, _ isThere: Bool) {
-    let index = backgroundReasons.partitioningIndex { $0.name >= reason.name }
-    let wasThere = index < backgroundReasons.count && backgroundReasons[index] == reason
-    if isThere, !wasThere { backgroundReasons.insert(reason, at: index) }
-    if !isThere, wasThere { backgroundReasons.remove(at: index) }
+    backgroundReasons.set(reason, isThere) { $0.name < $1.name }
   }
 
   private mutating func terminate(_ cause: LifecycleCause) -> Effect {

@@ -39,6 +39,11 @@ class MachineObserver: @unchecked Sendable {
     step.type.map { hook(for: ObjectIdentifier($0), step.kind) != nil } ?? false
   }
 
+  /// Whether it is before another in the order, the members of a concurrent phase among themselves too.
+  func precedes(_ other: MachineObserver) -> Bool {
+    phase == other.phase ? id < other.id : phase < other.phase
+  }
+
   /// Whether its hook is called after another's on the way up.
   func follows(_ other: MachineObserver) -> Bool {
     other.phase == phase ? !phase.isConcurrent && other.id < id : other.phase < phase
