@@ -84,6 +84,8 @@ public let journalIsLong = true
 public func writeJournal() async throws {}
 public func drainQueue() async {}
 public func closeConnections() {}
+public struct Broker: Sendable { public func beat() async throws {} }
+public let broker = Broker()
 public func finishConnections() async {}
 public func serveMetrics() async throws {}
 
@@ -162,3 +164,10 @@ public struct Metrics: Sendable {
   public func record(_ observer: String, _ duration: Duration) {}
 }
 public let metrics = Metrics()
+public enum HTTPResponse { public enum Status: Sendable { case ok, serviceUnavailable } }
+public struct Router: Sendable {
+  public func get(
+    _ path: String, _ answer: @escaping @Sendable (Int, Int) async throws -> HTTPResponse.Status
+  ) {}
+}
+public let router = Router()

@@ -20,20 +20,14 @@ actor Replica {
     ledger = try Ledger(path)
   }
 
-  /// Works until the daemon terminates.
-  nonisolated func work(
-    every interval: Duration, in lifecycle: any LifecycleObservable
-  ) async throws {
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      // In the background, too: this is what makes it a hot standby.
-      group.addTask { try await self.follow(every: interval, in: lifecycle) }
-      // Begun by each WillEnterForeground, cancelled and waited for by each DidEnterBackground.
-      group.addTask {
-        try await lifecycle.foreground { try await self.lead(every: interval, in: lifecycle) }
-      }
-      // Not `waitForAll`, which would wait for the other one when one has failed.
-      for try await () in group {}
+  /// Has it work in a daemon.
+  nonisolated func work(every interval: Duration, in lifecycle: any LifecycleObservable) {
+    // In the background, too: this is what makes it a hot standby.
+    lifecycle.addTask(name: "follower") { _ in
+      try await self.follow(every: interval, in: lifecycle)
     }
+    // Begun by each WillEnterForeground, cancelled and waited for by each DidEnterBackground.
+    lifecycle.addForeground(name: "leader") { try await self.lead(every: interval, in: lifecycle) }
   }
 
   private func follow(every interval: Duration, in lifecycle: any LifecycleObservable) async throws

@@ -48,9 +48,8 @@ import DaemonSystemd
 
     let replica = try Replica(name: options.name, ledger: options.ledger) { Journal.writeLine($0) }
     lifecycle.addObserver(replica)
-    let result = try await lifecycle.run {
-      try await replica.work(every: options.interval, in: lifecycle)
-    }
+    replica.work(every: options.interval, in: lifecycle)
+    let result = try await lifecycle.run()
     if let error = result.error { Journal.writeLine("\(error)", .error) }
     exit(result.status)
   }

@@ -95,6 +95,6 @@ import Testing
     _ = await mock.unitJob(within: extreme)
     let policy = RestartPolicy.backoff(initial: extreme, maximum: extreme, within: extreme)
     var history = RestartHistory(policy)
-    for _ in 1...3 { _ = history.failed(at: mock.clock.now, share: 0.75) }
+    for _ in 1...3 { _ = history.failed(at: mock.clock.now.time, share: 0.75) }
   }
 }

@@ -121,7 +121,7 @@ import Testing
   // MARK: Sequences
 
   /// In the isolation of its caller, as any loop.
-  @Test @MainActor func theLoopEndsAndWhatIsBufferedIsNotTaken() async throws {
+  @Test @MainActor func theLoopEndsWhenWhatIsBufferedIsTaken() async throws {
     let (stream, continuation) = AsyncStream<Int>.makeStream()
     for number in 1...3 { continuation.yield(number) }
     var heard: [Int] = []
@@ -129,7 +129,25 @@ import Testing
       heard.append(number)
       if number == 2 { round.end() }
     }
-    #expect(heard == [1, 2])
+    #expect(heard == [1, 2, 3])
+  }
+
+  /// Whoever knows no cancellation would go on for ever.
+  @Test func ofOtherSequencesNothingMoreIsTaken() async throws {
+    struct Endless: AsyncSequence, AsyncIteratorProtocol, Sendable {
+      var number = 0
+      func makeAsyncIterator() -> Self { self }
+      mutating func next() async throws -> Int? {
+        number += 1
+        return number
+      }
+    }
+    var heard = 0
+    for try await number in Endless().untilEnding(of: round) {
+      heard = number
+      if number == 2 { round.end() }
+    }
+    #expect(heard == 2)
   }
 
   @Test func anIdleLoopEndsAtOnce() async throws {

@@ -172,7 +172,7 @@ import Testing
         await gate.wait()
       }), name: "Database")
     let task = poll(mock)
-    try await eventually { mock.core.state.withLock { $0.rounds.count } == 1 }
+    try await eventually { mock.core.state.withLock { $0.machine.works.all.count } == 1 }
     mock.inject(.resume)
     await mock.advance(by: .seconds(11))
     try await mock.waitUntilSettled()

@@ -27,7 +27,8 @@ import Testing
   ) -> Port {
     let port = Port(mock.clock)
     mock.addForeground(
-      name: "server", draining: .seconds(limit), restarting: restarting, waitsUntilReady: true
+      name: "server", draining: .seconds(limit), restarting: restarting,
+      readyWithin: .seconds(limit)
     ) { [log] round in
       log.add("begins")
       try await port.bind()
@@ -61,7 +62,7 @@ import Testing
     struct Listening: CustomNotification {}
     let mock = MockLifecycleSubject(state: state)
     let token = mock.observe(Listening.self) { [log] _ in log.add("listening") }
-    mock.addForeground(name: "server", waitsUntilReady: true) { round in
+    mock.addForeground(name: "server", readyWithin: .seconds(10)) { round in
       await mock.post(Listening())
       round.reportReady()
     }
@@ -159,7 +160,7 @@ import Testing
 
   @Test func aBodyThatReturnsIsReady() async throws {
     let mock = MockLifecycleSubject()
-    mock.addForeground(waitsUntilReady: true) { _ in }
+    mock.addForeground(readyWithin: .seconds(10), mayReturn: true) { _ in }
     try await mock.waitUntilInForeground()
     try await mock.send(.terminate).check()
     await #expect(throws: MockLifecycleSubject.PendingError.self) {

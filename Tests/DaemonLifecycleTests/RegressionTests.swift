@@ -155,7 +155,7 @@ import Testing
     let gate = Gate()
     mock.addObserver(Scripted(save: gate.hold))
     let task = Task { try await mock.foreground {} }
-    try await eventually { !mock.core.state.withLock { $0.rounds.isEmpty } }
+    try await eventually { !mock.core.state.withLock { $0.machine.works.all.isEmpty } }
     try await mock.waitUntilSettled()
     mock.inject(.terminate)
     await mock.advance(by: .seconds(3))

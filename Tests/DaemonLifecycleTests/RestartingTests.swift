@@ -11,8 +11,8 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct RestartingTests {
   private let log = Log()
 
-  private func at(_ seconds: Double) -> LifecycleClock.Instant {
-    LifecycleClock.Instant(MonotonicTime(nanoseconds: Int64(seconds * 1e9)))
+  private func at(_ seconds: Double) -> MonotonicTime {
+    MonotonicTime(nanoseconds: Int64(seconds * 1e9))
   }
 
   // MARK: The schedule
@@ -61,7 +61,8 @@ import Testing
   @Test func workThatIsDoneHasNotFailed() async throws {
     let manager = try FakeServiceManager()
     let mock = MockLifecycleSubject(serviceManager: manager)
-    mock.addForeground(name: "import", restarting: .backoff(initial: .seconds(1))) { [log] in
+    mock.addForeground(name: "import", restarting: .backoff(initial: .seconds(1)), mayReturn: true)
+    { [log] in
       log.add("import")
       if log.all.count == 1 { throw Failure() }
     }
@@ -131,7 +132,7 @@ import Testing
       $0["STATUS"]?.contains("part has failed once: Failure()") == true
     }
     await mock.advance(by: .seconds(1))
-    try await mock.waitUntilSleeping(2)
+    try await mock.waitUntilSleeping()
     return (manager, mock, task)
   }
 
@@ -143,7 +144,7 @@ import Testing
       try await mock.send(.sigusr1)
       await mock.advance(by: .seconds(120))
       try await mock.send(.sigusr2)
-      try await mock.waitUntilSleeping(2)
+      try await mock.waitUntilSleeping()
     }
     await mock.advance(by: .seconds(60))
     try await eventually { manager.messages.contains { "\($0)".contains("RESTART_RESET") } }

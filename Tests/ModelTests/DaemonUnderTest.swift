@@ -34,7 +34,7 @@ final class DaemonUnderTest {
     let released: Int
     let exitsWith: Int32?
     let healthRound: UInt64?
-    let cancelsBody: Bool
+    let works: [(work: UInt64, action: Work.Action)]
     let isOverdue: Bool
 
     var facts: [LifecycleFact] {
@@ -122,8 +122,8 @@ final class DaemonUnderTest {
     return Output(
       starts: starts, messages: effects.messages, removed: effects.removed.map(\.id.value),
       released: effects.released.count, exitsWith: effects.exitsWith,
-      healthRound: effects.healthRound, cancelsBody: effects.cancelsBody,
-      isOverdue: effects.isOverdue)
+      healthRound: effects.healthRound,
+      works: effects.works.map { ($0.id.value, $0.action) }, isOverdue: effects.isOverdue)
   }
 
   @discardableResult func request(
@@ -137,11 +137,35 @@ final class DaemonUnderTest {
     return give(.event(LifecycleEvent(.terminate, cause: cause)), at: at(seconds))
   }
 
+  /// Adds a work, whose runs end when a test says so.
+  @discardableResult func add(
+    _ work: WorkOptions, name: ObserverName = .given("work"), phase: LifecyclePhase = .standard,
+    timeout: Duration? = nil
+  ) -> Output {
+    let id = machine.registry.members.nextID(UInt64(ids.count + 1))
+    ids.append(id)
+    return give(
+      .add(
+        MachineObserver(
+          id: id, phase: phase, name: name, receives: [], timeout: timeout, work: work)))
+  }
+
+  @discardableResult func addBody() -> Output { add(WorkOptions(form: .body), name: .body) }
+
+  /// - Parameter number: Of the work, from 1 with the observers; the last one without.
+  @discardableResult func work(
+    _ input: LifecycleMachine.WorkInput, of number: Int? = nil, at time: MonotonicTime = at(0)
+  ) -> Output {
+    give(.work(ids[(number ?? ids.count) - 1], input), at: time)
+  }
+
+  func work(_ number: Int? = nil) -> Work? { machine.works[ids[(number ?? ids.count) - 1]] }
+
   /// - Parameters:
   ///   - types: What it receives; `nil` for all.
   @discardableResult func add(
     _ types: [any LifecycleNotification.Type]?, phase: LifecyclePhase = .standard,
-    timeout: Duration? = nil, isRounds: Bool = false
+    timeout: Duration? = nil
   ) -> Output {
     let id = machine.registry.members.nextID(UInt64(ids.count + 1))
     ids.append(id)
@@ -149,7 +173,6 @@ final class DaemonUnderTest {
       .add(
         MachineObserver(
           id: id, phase: phase, name: .type(Int.self),
-          receives: types?.map { ObjectIdentifier($0) } ?? [nil], timeout: timeout,
-          isRounds: isRounds)))
+          receives: types?.map { ObjectIdentifier($0) } ?? [nil], timeout: timeout)))
   }
 }

@@ -431,7 +431,7 @@ import Testing
     }
     var (starts, groups) = (daemon.request(.reload).starts, [[UInt64]]())
     while !starts.isEmpty {
-      groups.append(starts.compactMap { daemon.call($0)?.observer?.value })
+      groups.append(starts.compactMap { daemon.call($0)?.observer.value })
       starts = starts.flatMap { daemon.give(.ended($0, .completed)).starts }
     }
     #expect(groups == [[1], [3], [5, 7], [9, 11], [13], [15]])
@@ -614,21 +614,21 @@ import Testing
 
   /// Who throws a cancellation that nobody has asked for has failed.
   @Test(arguments: [true, false]) func aCancelledBodyIsNoFailure(_ wasAsked: Bool) {
-    daemon.give(.bodyBegan)
+    daemon.addBody()
     if wasAsked { daemon.request(.terminate) }
-    daemon.give(.bodyEnded(DaemonLifecycle.Failure(CancellationError())))
+    daemon.work(.ended(run: 1, DaemonLifecycle.Failure(CancellationError())))
     let hasFailed =
       if case .workFailed = daemon.machine.registry.termination?.origin { true } else { false }
-    #expect((daemon.machine.body.failure == nil) == wasAsked && hasFailed != wasAsked)
+    #expect((daemon.machine.workFailure == nil) == wasAsked && hasFailed != wasAsked)
   }
 
   /// The entry of a body that throws once it was asked to end.
   private func bodyThatThrows(_ error: any Error, at second: Int64) -> LifecycleReport.Entry? {
     let daemon = DaemonUnderTest()
-    daemon.give(.bodyBegan)
+    daemon.addBody()
     daemon.request(.terminate)
     daemon.give(.clock, at: at(second))
-    daemon.give(.bodyEnded(DaemonLifecycle.Failure(error)), at: at(second))
+    daemon.work(.ended(run: 1, DaemonLifecycle.Failure(error)), at: at(second))
     return daemon.stop.exit?.report.entries.first
   }
 
@@ -643,8 +643,10 @@ import Testing
 
   @Test func aDaemonThatWasNeverLaunchedCancelsItsBody() {
     let daemon = DaemonUnderTest(state: .launching)
-    daemon.give(.bodyBegan)
-    #expect(daemon.request(.terminate).cancelsBody && daemon.stop.exit != nil)
+    daemon.addBody()
+    let works = daemon.request(.terminate).works
+    #expect(works.contains { if case .cancel = $0.action { true } else { false } })
+    #expect(daemon.stop.exit != nil)
   }
 
   /// It comes out of the reserve, and most of that is left for the save.
@@ -678,8 +680,9 @@ import Testing
 
   /// Without the bus and the watchdog it does not serve on, and a drain that has begun is over.
   @Test(arguments: [true, false]) func aDaemonThatCannotGoOnDoesNotDrain(drains: Bool) {
-    let daemon = DaemonUnderTest(
-      .init(stopDelay: .seconds(5)), observing: [DidEnterBackground.self])
+    let daemon = DaemonUnderTest(.init(stopDelay: .seconds(5)))
+    daemon.add(WorkOptions())
+    daemon.add([DidEnterBackground.self])
     if drains { daemon.signal() }
     #expect(daemon.isReady != drains)
     daemon.give(.lost(LifecycleCause(.api)))
@@ -687,7 +690,7 @@ import Testing
     // The signal that began the drain counts.
     daemon.signal(at: 2)
     #expect(daemon.stop.budget?.isHurried == drains)
-    daemon.give(.workFailed(Failure(CancellationError()), of: .given("work")), at: at(2))
+    daemon.work(.ended(run: 1, Failure(CancellationError())), of: 1, at: at(2))
     while daemon.stop.exit == nil { daemon.give(.clock, at: daemon.machine.deadline) }
     #expect(daemon.stop.exit?.status != 1)
   }

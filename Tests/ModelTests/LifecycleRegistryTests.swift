@@ -236,15 +236,44 @@ import Testing
     registry.reached(first)
     registry.notReached(first)
     registry.finishStep()
-    #expect(registry.next()?.step.name == "the body's end")
+    #expect(registry.next()?.step.name == "the end of work")
   }
 
-  /// The wait for the body is a step of the end, and no notification.
-  @Test func theBodysEndIsSentToNobody() {
-    var registry = launched(first)
+  private func throughout(_ id: ObserverID) -> MachineObserver {
+    MachineObserver(
+      id: id, phase: .standard, name: .given("work"), receives: [],
+      work: WorkOptions(form: .throughout))
+  }
+
+  /// The beginning and the end of work are steps, and no notifications; they are only for work that runs throughout.
+  @Test func workBeginsWhenAllAreLaunchedAndEndsBeforeTheSave() {
+    var registry = LifecycleRegistry()
+    registry.add(throughout(first))
+    registry.members.add(second, phase: .standard)
+    registry.requests.launch = LifecycleCause(.api)
+    let launch = deliver(&registry)
+    #expect(
+      names(launch) == ["DidFinishLaunching", "the beginning of work", "WillEnterForeground"])
+    #expect(launch[1].members == [first])
     _ = registry.receive(LifecycleEvent(.terminate))
-    let plans = deliver(&registry)
-    #expect(plans.filter { $0.step.name == "the body's end" }.map(\.members) == [[]])
+    let stop = deliver(&registry)
+    #expect(
+      names(stop) == ["DidEnterBackground", "the end of work", "ShouldSaveState", "WillTerminate"])
+    #expect(stop[1].members == [first])
+  }
+
+  /// A hold does not keep a launch from having it, and a late one needs what late observers bring up.
+  @Test(arguments: [0, 1]) func workBeginsAfterLaunchesAlsoLateOnes(holds: Int) {
+    var registry = launched()
+    registry.holds = holds
+    registry.add(throughout(first))
+    registry.members.add(second, phase: .standard)
+    #expect(deliver(&registry).isEmpty == (holds > 0))
+    registry.holds = 0
+    let isLate = names(deliver(&registry))
+    #expect(
+      holds == 0
+        || isLate == ["DidFinishLaunching", "the beginning of work", "WillEnterForeground"])
   }
 
   // MARK: Questions

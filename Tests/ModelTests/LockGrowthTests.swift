@@ -77,12 +77,16 @@ import Testing
     #expect(least { time(of: 1600) } < least { time(of: 100) } * 8)
   }
 
-  /// Rounds that one of them holds back, beside as many that fail after these: at each retry.
+  /// Work that one observer holds back, beside as many that fail after these: at each retry.
   @Test func manyThatDoNotEnterAreNotAskedForEachRound() throws {
     func time(of count: Int) throws -> Duration {
       let daemon = DaemonUnderTest(state: .background, observing: [WillEnterForeground.self])
       for number in 0..<2 * count {
-        daemon.add([WillEnterForeground.self], isRounds: number < count)
+        if number < count {
+          daemon.add(WorkOptions())
+        } else {
+          daemon.add([WillEnterForeground.self])
+        }
       }
       var failed = 0
       func fail(_ output: DaemonUnderTest.Output) {
@@ -101,6 +105,31 @@ import Testing
       }
     }
     #expect(try least { try time(of: 1600) } < least { try time(of: 400) } * 8)
+  }
+
+  /// Each is ready, is missed and comes back, and ends, in the time of one.
+  @Test func workIsNotLookedAtBesideAllOther() {
+    func time(of count: Int) -> Duration {
+      let daemon = DaemonUnderTest(state: .background)
+      let phase = LifecyclePhase(order: 0, isConcurrent: true)
+      let work = WorkOptions(
+        readyWithin: .seconds(5), stallsAfter: .seconds(9),
+        restarts: .backoff(initial: .seconds(1)))
+      for _ in 0..<count { daemon.add(work, phase: phase) }
+      let failure = DaemonLifecycle.Failure(SimulatedFailure())
+      return threadTime {
+        daemon.request(.resume)
+        for number in 1...count { daemon.work(.ready(run: 1), of: number) }
+        for number in 1...count { daemon.work(.ended(run: 1, failure), of: number) }
+        daemon.give(.clock, at: at(1))
+        for number in 1...count { daemon.work(.ready(run: 2), of: number, at: at(1)) }
+        #expect(daemon.isReady)
+        daemon.request(.terminate, at: at(2))
+        for number in 1...count { daemon.work(.ended(run: 2, nil), of: number, at: at(2)) }
+        #expect(daemon.stop.exit?.status == 0)
+      }
+    }
+    #expect(least { time(of: 1600) } < least { time(of: 100) } * 40)
   }
 
   /// Each change is shown, but not all names.

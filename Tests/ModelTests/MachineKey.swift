@@ -15,7 +15,8 @@ extension LifecycleMachine {
     copy.stop = stop
     copy.sleep = sleep
     copy.health = health
-    copy.body = body
+    copy.works = works
+    copy.workFailure = workFailure
     copy.unentered = unentered
     return copy
   }
@@ -37,22 +38,47 @@ extension LifecycleMachine {
     key.add(sleep.budget.map { left(until: $0.end, from: now) } ?? -1)
     for id in sleep.postponed.sorted() { key.add(Int(id.value)) }
     key.add(health.isChecking)
-    switch body {
-    case .none: key.add(0)
-    case .running(let cancelled): key.add(cancelled.map { -left(until: now, from: $0) } ?? 1)
-    case .ended(let failure): key.add(failure == nil ? 2 : 3)
-    }
-    for ids in [unentered.failed, unentered.held] {
+    key.add(workFailure == nil)
+    for work in works.all { add(work, to: &key, at: now) }
+    for ids in [unentered.failed, unentered.held, unentered.absent] {
       for id in ids.sorted() { key.add(Int(id.value)) }
       key.add(-1)
     }
     key.add(left(until: unentered.deadline, from: now))
     key.add(Int(unentered.pause.components.seconds))
     key.add(unentered.isAnnounced)
+    key.add(unentered.hasNews)
   }
 
   private func left(until time: MonotonicTime, from now: MonotonicTime) -> Int {
     time == .distantFuture ? -2 : max(-1, Int(now.duration(to: time) / .milliseconds(1)))
+  }
+
+  private func add(_ work: Work, to key: inout StateKey, at now: MonotonicTime) {
+    key.add(Int(work.id.value))
+    switch work.state {
+    case .resting: key.add(0)
+    case .running(let run):
+      key.add(1)
+      key.add(run.isReady)
+      key.add(run.isStalled)
+    case .waiting: key.add(2)
+    case .returned: key.add(3)
+    case .finishing: key.add(4)
+    case .cancelled: key.add(5)
+    case .over(let failure): key.add(failure == nil ? 6 : 7)
+    case .failing(let run, _):
+      key.add(8)
+      key.add(run.isStalled)
+    }
+    key.add(left(until: work.deadline, from: now))
+    key.add(work.entering != nil)
+    key.add(work.leaving != nil)
+    key.add(work.lastFailure?.number ?? 0)
+    key.add(work.isAwaited)
+    key.add(work.isClosed)
+    key.add(work.isCallerCancelled)
+    key.add(work.isCalled)
   }
 
   private func addStop(to key: inout StateKey, at now: MonotonicTime) {
@@ -92,13 +118,13 @@ extension LifecycleMachine {
       for entry in delivery.entries { key.add(entry.outcome.severity) }
       for call in delivery.running { add(call, to: &key, at: now) }
     }
-    let unfinished = calls.unfinished.sorted { $0.key?.value ?? 0 < $1.key?.value ?? 0 }
+    let unfinished = calls.unfinished.sorted { $0.key.value < $1.key.value }
     for call in unfinished.flatMap(\.value) { add(call, to: &key, at: now) }
   }
 
   private func add(_ id: CallID, to key: inout StateKey, at now: MonotonicTime) {
     guard let call = calls.find(id) else { return }
-    key.add(Int(call.observer?.value ?? 0))
+    key.add(Int(call.observer.value))
     key.add(call.step.hashKey)
     switch call.progress {
     case .enqueued: key.add(0)
@@ -134,6 +160,7 @@ extension LifecycleRegistry {
       key.add(Int(id.value))
       key.add(progress.reachedState.hashKey)
       for bit in [progress.isBusy, progress.isSuspended, progress.launchFailed] { key.add(bit) }
+      key.add(progress.throughout == .none ? 0 : progress.throughout == .waiting ? 1 : 2)
     }
   }
 
@@ -176,7 +203,8 @@ extension LifecycleCause {
 extension LifecycleStep {
   fileprivate var hashKey: Int {
     switch self {
-    case .bodyEnds: 1
+    case .workBegins: 1
+    case .workEnds: 2
     case .posted(let post): ObjectIdentifier(post).hashValue
     default: type.map { ObjectIdentifier($0).hashValue } ?? 0
     }

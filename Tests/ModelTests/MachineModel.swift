@@ -14,13 +14,16 @@ struct MachineModel {
     var isConcurrent = false
     var drains = false
     var hasBody = false
+    /// A work that may fail, or return, before it is ready.
+    var work: WorkOptions.Form?
     /// Observers come after the launch as well.
     var joinsLate = false
 
     var description: String {
       let what = [
         (isConcurrent, "concurrent"), (drains, "draining"), (hasBody, "with a body"),
-        (joinsLate, "joining late"),
+        (joinsLate, "joining late"), (work == .foreground, "with work"),
+        (work == .throughout, "with work throughout"),
       ].filter(\.0).map(\.1)
       let plural = observers == 1 ? "observer" : "observers"
       return (["\(observers) \(plural)"] + what).joined(separator: ", ")
@@ -29,6 +32,8 @@ struct MachineModel {
 
   enum Event {
     case launch, bodyBegins, bodyEnds, bodyFails, runWaits
+    case workIsReady, workReturns, workFails
+    case workProgresses(Bool)
     case background, foreground, suspend, delayedSuspend, resume
     case reload, save, pressure, post
     case nestedPost(Int)
@@ -73,6 +78,12 @@ struct MachineModel {
   private var isLaunched = false
   private var hasBodyBegun = false
   private var isBodyRunning = false
+  /// Once they are added.
+  private var workID = ObserverID(value: 0)
+  private var bodyID = ObserverID(value: 0)
+  private var workRun: UInt64?
+  private var workIsAsked = false
+  private var wasTerminating = false
   private var isRunAwaited = false
   /// The check that Swift's pool has not answered.
   private var poolRound: UInt64?
@@ -90,6 +101,17 @@ struct MachineModel {
     observers = Array(repeating: Observer(), count: setup.observers)
     if !setup.joinsLate {
       for index in observers.indices { apply(.add(index)) }
+    }
+    if let form = setup.work {
+      let work = WorkOptions(
+        form: form, drains: true, readyWithin: .seconds(8), stallsAfter: .seconds(20),
+        restarts: .backoff(initial: .seconds(1), maximum: .seconds(1), maximumFailures: 1))
+      workID = shared.machine.registry.members.nextID(100)
+      give(
+        .add(
+          MachineObserver(
+            id: workID, phase: LifecyclePhase(order: 1), name: .given("work"), receives: [],
+            timeout: .seconds(5), work: work)))
     }
   }
 
@@ -109,6 +131,11 @@ struct MachineModel {
     addCalls(to: &events)
     if shared.machine.deadline != .distantFuture { events.append(.clock) }
     if isBodyRunning { events += [.bodyEnds, .bodyFails] }
+    if workRun != nil { events += [.workReturns, .workFails] }
+    if case .running(let run)? = shared.machine.works[workID]?.state, !run.isReady {
+      events.append(.workIsReady)
+    }
+    if workIsAsked { events += [.workProgresses(true), .workProgresses(false)] }
     if poolRound != nil { events.append(.poolAnswers) }
     if exit != nil {
       if !isRunAwaited { events.append(.runWaits) }
@@ -145,7 +172,7 @@ struct MachineModel {
 
   private func addCalls(to events: inout [Event]) {
     for (index, id) in liveCalls.enumerated() {
-      guard let call = shared.machine.calls.find(id), call.observer != nil else { continue }
+      guard let call = shared.machine.calls.find(id), call.member.work == nil else { continue }
       if call.progress < .begun {
         events.append(call.isAbandoned ? .complete(index) : .begin(index))
         if !call.isAbandoned { events.append(.goes(index)) }
@@ -166,7 +193,7 @@ struct MachineModel {
   private var liveCalls: [CallID] {
     let running = shared.machine.calls.order.flatMap { shared.machine.calls[$0].running }
     let unfinished = shared.machine.calls.unfinished
-      .sorted { $0.key?.value ?? 0 < $1.key?.value ?? 0 }.flatMap(\.value)
+      .sorted { $0.key.value < $1.key.value }.flatMap(\.value)
     return running + unfinished
   }
 
@@ -203,11 +230,26 @@ struct MachineModel {
     switch event {
     case .bodyBegins:
       (hasBodyBegun, isBodyRunning) = (true, true)
-      give(.bodyBegan)
+      bodyID = shared.machine.registry.members.nextID(101)
+      give(
+        .add(
+          MachineObserver(
+            id: bodyID, phase: .standard, name: .body, receives: [],
+            work: WorkOptions(form: .body))))
     case .bodyEnds, .bodyFails:
       isBodyRunning = false
-      if case .bodyEnds = event { return give(.bodyEnded(nil)) }
-      give(.bodyEnded(DaemonLifecycle.Failure(SimulatedFailure())))
+      var failure: DaemonLifecycle.Failure?
+      if case .bodyFails = event { failure = DaemonLifecycle.Failure(SimulatedFailure()) }
+      give(.work(bodyID, .ended(run: 1, failure)))
+    case .workReturns, .workFails:
+      guard let run = workRun.take() else { return }
+      var failure: DaemonLifecycle.Failure?
+      if case .workFails = event { failure = DaemonLifecycle.Failure(SimulatedFailure()) }
+      give(.work(workID, .ended(run: run, failure)))
+    case .workIsReady: if let workRun { give(.work(workID, .ready(run: workRun))) }
+    case .workProgresses(let goesOn):
+      workIsAsked = false
+      if let workRun { give(.work(workID, .progressed(run: workRun, at: goesOn ? now : nil))) }
     case .post: post(Self.ordinaryPost, inside: nil)
     case .nestedPost(let call): post(Self.postInHook, inside: liveCalls[call])
     case .checkHealth: give(.event(LifecycleEvent(.checkHealth, cause: LifecycleCause(.api))))
@@ -248,19 +290,17 @@ struct MachineModel {
     NotificationKind.allCases.map { ObjectIdentifier($0.row.type) } + [ObjectIdentifier(Note.self)]
 
   private func index(of call: CallID) -> Int {
-    Int(shared.machine.calls.find(call)?.observer?.value ?? 1) - 1
+    Int(shared.machine.calls.find(call)?.observer.value ?? 1) - 1
   }
 
   private mutating func add(_ index: Int) {
     observers[index].presence = .present
     observers[index].id = shared.machine.registry.members.nextID(UInt64(index + 1))
     let phase = LifecyclePhase(order: 0, isConcurrent: setup.isConcurrent)
-    observers[index].history.isRounds = index == 1
     give(
       .add(
         MachineObserver(
-          id: observers[index].id, phase: phase, name: .type(Note.self), receives: Self.receives,
-          isRounds: index == 1)))
+          id: observers[index].id, phase: phase, name: .type(Note.self), receives: Self.receives)))
   }
 
   /// To the next time at which the machine has something to do, and until it has done it.
@@ -270,7 +310,7 @@ struct MachineModel {
     if shared.machine.deadline <= now { fail("its deadline is over, and stays") }
     for id in liveCalls {
       guard let call = shared.machine.calls.find(id), call.isAbandoned || call.isCancelled,
-        call.observer != nil
+        call.member.work == nil
       else { continue }
       observers[index(of: id)].history.noteFailure(of: call.step)
     }
@@ -312,15 +352,29 @@ struct MachineModel {
   // MARK: What comes out
 
   private mutating func give(_ input: LifecycleMachine.Input) {
+    wasTerminating = shared.machine.isTerminating
     var effects = shared.machine.take(input, at: now)
     if effects.exitsWith != nil { hasExitedNow = true }
     for message in effects.messages { receive(message) }
     if let round = effects.healthRound { poolRound = round }
+    for (id, _, action) in effects.works where id == workID { perform(action) }
     for call in effects.takeStarts() {
       guard let observer = shared.machine.calls.find(call)?.observer else { continue }
       if observers[Int(observer.value) - 1].presence != .present {
         fail("a call of one that was removed")
       }
+    }
+  }
+
+  private mutating func perform(_ action: Work.Action) {
+    switch action {
+    case .begin(let run, _):
+      if workRun != nil { fail("two runs of one work") }
+      if wasTerminating { fail("a run begins in a stop") }
+      workRun = run
+    case .askForProgress: workIsAsked = true
+    case .finish, .cancel: if workRun == nil { fail("asked to end, and does not run") }
+    case .answer: fail("nobody waits for it")
     }
   }
 
@@ -388,8 +442,8 @@ struct MachineModel {
         }
         if call.next < delivery.earliest { fail("the clock comes too late for a call") }
         if call.deadline < call.began { fail("a deadline before the beginning") }
-        guard let observer = call.observer, !delivery.isNested, !call.step.isSave else { continue }
-        if !begun.insert(observer).inserted { fail("two calls of one observer") }
+        if delivery.isNested || call.step.isSave { continue }
+        if !begun.insert(call.observer).inserted { fail("two calls of one observer") }
       }
     }
     let unfinished = shared.machine.calls.unfinished
@@ -403,6 +457,7 @@ struct MachineModel {
     shared.machine.isIdle && shared.machine.calls.count == 0 && exit == nil && isLaunched
       && !shared.machine.registry.isHeld && shared.machine.stop.deadline == .distantFuture
       && shared.machine.unentered.deadline == .distantFuture
+      && shared.machine.works.deadline == .distantFuture
   }
 
   /// Everybody is where the daemon is.
@@ -411,10 +466,16 @@ struct MachineModel {
     if !registry.isIdle { fail("at rest with something to do") }
     if registry.termination != nil { fail("at rest instead of at its end") }
     if isSleepAwaited { fail("at rest, and logind waits") }
-    if registry.isServing, !shared.machine.isReady { fail("at rest in the foreground, not ready") }
-    let isHeldBack = !shared.machine.unentered.isEmpty
+    if registry.isServing, !shared.machine.isReady, shared.machine.works.all.allSatisfy(\.isReady) {
+      fail("at rest in the foreground, not ready")
+    }
+    if let work = shared.machine.works[workID], workRun == nil, registry.isServing,
+      !shared.machine.unentered.retried.contains(work.id), case .resting = work.state
+    {
+      fail("at rest work does not run")
+    }
     for observer in observers where observer.presence == .present {
-      let problem = observer.history.problemAtRest(registry, isHeldBack: isHeldBack)
+      let problem = observer.history.problemAtRest(registry)
       if let problem { fail(problem) }
     }
   }
@@ -452,7 +513,8 @@ extension MachineModel: ExplorableModel {
       key.add(observer.history.isTerminated)
     }
     for bit in [
-      isSleepAwaited, isLaunched, hasBodyBegun, isBodyRunning, isRunAwaited, poolRound != nil,
+      isSleepAwaited, isLaunched, hasBodyBegun, isBodyRunning, workRun != nil, workIsAsked,
+      isRunAwaited, poolRound != nil,
       exit != nil, hasExitedNow, openPosts.contains(ObjectIdentifier(Self.ordinaryPost)),
       openPosts.contains(ObjectIdentifier(Self.postInHook)),
     ] { key.add(bit) }

@@ -34,6 +34,22 @@ struct MachineSimulation: ~Copyable {
     var history = ObserverHistory()
   }
 
+  /// A work and its body, of which there is one run at a time.
+  private struct SimulatedWork {
+    let id: ObserverID
+    let phase: LifecyclePhase
+    let options: WorkOptions
+    var run: UInt64 = 0
+    var isRunning = false
+    var isAsked = false
+    var readyAt: MonotonicTime?
+    var endsAt: MonotonicTime?
+    var fails = false
+    /// How long it takes once it was asked to end.
+    var lasts = Duration.zero
+    var isAnswered = false
+  }
+
   private struct Note: CustomNotification {}
 
   /// What calls a hook: known by its call.
@@ -65,8 +81,12 @@ struct MachineSimulation: ~Copyable {
   /// When Swift's pool answers a check, and when the main actor answers.
   private var health: (round: UInt64, pool: MonotonicTime)?
   private var mainActor: MonotonicTime?
-  private var bodyEnds: MonotonicTime?
-  private var bodyFails = false
+  private var works: [SimulatedWork] = []
+  /// Work whose caller has gone on.
+  private var leaving: [ObserverID] = []
+  private var isSettling = false
+  /// Whether it was terminating before the last input.
+  private var wasTerminating = false
   private var askedToEnd: MonotonicTime?
   private var signals = 0
   /// When the service manager has last said what it allows: it may be less than what has passed.
@@ -125,16 +145,11 @@ struct MachineSimulation: ~Copyable {
 
   private mutating func launch() {
     give(.launch { _ in })
-    if random.chance(40) {
-      give(.bodyBegan)
-      if machine.isTerminating { return }
-      bodyEnds = now.advanced(by: .seconds(random.below(200)))
-      bodyFails = random.chance(20)
-    }
+    if random.chance(40), !machine.isTerminating { addWork(WorkOptions(form: .body)) }
   }
 
   private mutating func happen() {
-    switch random.below(27) {
+    switch random.below(30) {
     case 0, 1, 2:
       give(
         event: .pause(
@@ -164,6 +179,8 @@ struct MachineSimulation: ~Copyable {
     case 22: if exit == nil { give(.runWaits) }
     case 23: jump()
     case 24: hasten()
+    case 25, 26: addWork()
+    case 27: cancelCaller()
     default: if random.chance(35) { terminate() }
     }
   }
@@ -223,7 +240,6 @@ struct MachineSimulation: ~Copyable {
     let observer = Observer(
       id: machine.registry.members.nextID(lastID), phase: phases[random.below(3)])
     observers.append(observer)
-    observers[observers.count - 1].history.isRounds = lastID % 3 == 0
     let all: [any LifecycleNotification.Type] = [
       DidFinishLaunching.self, WillEnterForeground.self, DidEnterBackground.self,
       ShouldSaveState.self, ShouldReload.self, WillSuspend.self, DidResume.self, Note.self,
@@ -236,7 +252,101 @@ struct MachineSimulation: ~Copyable {
       .add(
         MachineObserver(
           id: observer.id, phase: phase, name: .type(Note.self),
-          receives: receives.map { ObjectIdentifier($0) }, isRounds: lastID % 3 == 0)))
+          receives: receives.map { ObjectIdentifier($0) })))
+  }
+
+  private mutating func addWork() {
+    var work = WorkOptions(form: random.chance(70) ? .foreground : .throughout)
+    work.drains = random.chance(50)
+    work.readyWithin = random.chance(50) ? .seconds(random.below(10) + 1) : nil
+    work.stallsAfter = random.chance(50) ? .seconds(random.below(10) + 1) : nil
+    work.restarts =
+      random.chance(50) ? .backoff(maximumFailures: random.chance(50) ? 2 : nil) : nil
+    work.mayReturn = random.chance(30)
+    work.hasCaller = work.form == .foreground && random.chance(30)
+    if exit == nil { addWork(work) }
+  }
+
+  private mutating func cancelCaller() {
+    let waiting = works.filter { $0.options.hasCaller && !$0.isAnswered }
+    if !waiting.isEmpty { give(.work(waiting[random.below(waiting.count)].id, .callerCancelled)) }
+  }
+
+  private mutating func addWork(_ work: WorkOptions) {
+    lastID += 1
+    let id = machine.registry.members.nextID(lastID)
+    let phase = random.chance(30) ? LifecyclePhase(order: 1, isConcurrent: true) : .standard
+    works.append(SimulatedWork(id: id, phase: phase, options: work))
+    give(
+      .add(
+        MachineObserver(
+          id: id, phase: phase, name: .given("work \(lastID)"), receives: [],
+          timeout: random.chance(30) ? .seconds(random.below(10)) : nil, work: work)))
+  }
+
+  // MARK: Work
+
+  private mutating func perform(_ action: Work.Action, of id: ObserverID) {
+    guard let index = works.firstIndex(where: { $0.id == id }) else { return }
+    switch action {
+    case .begin(let run, let isReady):
+      if works[index].isRunning { fail("two runs of one work") }
+      if run <= works[index].run { fail("a run begins twice") }
+      if wasTerminating { fail("a run begins in a stop") }
+      let isRestart = machine.works[id]?.lastFailure != nil
+      if !isRestart, works[index].options.form == .foreground { checkEarlier(works[index]) }
+      (works[index].run, works[index].isRunning, works[index].isAsked) = (run, true, false)
+      works[index].readyAt =
+        isReady ? nil : now.advanced(by: .milliseconds(random.below(isSettling ? 100 : 8000)))
+      let ends = !isSettling && random.chance(50)
+      works[index].endsAt = ends ? now.advanced(by: .milliseconds(random.below(60_000))) : nil
+      works[index].fails = random.chance(60)
+      works[index].lasts = .milliseconds(random.below(random.chance(70) ? 500 : 60_000))
+    case .finish(let run), .cancel(let run):
+      guard works[index].run == run, works[index].isRunning else { return }
+      if case .finish = action, works[index].isAsked { fail("asked to finish twice") }
+      works[index].isAsked = true
+      works[index].fails = random.chance(20)
+      works[index].endsAt = now.advanced(by: works[index].lasts)
+    case .askForProgress(let run):
+      // At rest nobody answers, or there would be no end to it.
+      if isSettling { return }
+      give(.work(id, .progressed(run: run, at: random.chance(50) ? now : nil)))
+    case .answer:
+      if !works[index].options.hasCaller || works[index].isAnswered { fail("nobody waits for it") }
+      works[index].isAnswered = true
+      // As `foreground` does; in a stop it stays.
+      if !machine.isTerminating { leaving.append(id) }
+    }
+  }
+
+  /// It needs what the hooks before it provide.
+  private mutating func checkEarlier(_ work: SimulatedWork) {
+    let (id, phase) = (work.id, work.phase)
+    let hasFailedBefore = observers.contains {
+      $0.history.hasMissedForeground
+        && ($0.phase == phase ? !phase.isConcurrent && $0.id < id : $0.phase < phase)
+    }
+    if hasFailedBefore { fail("work begins although a hook before it has failed") }
+  }
+
+  private mutating func moveWorks() {
+    for work in works where work.isRunning {
+      guard let index = works.firstIndex(where: { $0.id == work.id }), works[index].isRunning
+      else { continue }
+      if let time = works[index].readyAt, time <= now {
+        works[index].readyAt = nil
+        give(.work(work.id, .ready(run: works[index].run)))
+      }
+      if let time = works[index].endsAt, time <= now {
+        let failure = works[index].fails ? DaemonLifecycle.Failure(SimulatedFailure()) : nil
+        (works[index].isRunning, works[index].endsAt, works[index].readyAt) = (false, nil, nil)
+        // Its end may be the daemon's.
+        if askedToEnd == nil, !works[index].isAsked { askedToEnd = now }
+        give(.work(work.id, .ended(run: works[index].run, failure)))
+        if !machine.isTerminating, signals == 0 { askedToEnd = nil }
+      }
+    }
   }
 
   private mutating func removeObserver() {
@@ -287,7 +397,9 @@ struct MachineSimulation: ~Copyable {
     }
     if let health { next = min(next, health.pool) }
     if let mainActor { next = min(next, mainActor) }
-    if let bodyEnds { next = min(next, bodyEnds) }
+    for work in works where work.isRunning {
+      next = min(next, work.endsAt ?? .distantFuture, work.readyAt ?? .distantFuture)
+    }
     return next == .distantFuture ? nil : next
   }
 
@@ -329,11 +441,7 @@ struct MachineSimulation: ~Copyable {
       mainActor = nil
       give(.healthAnswer(.mainActor))
     }
-    if let end = bodyEnds, end <= now {
-      bodyEnds = nil
-      if askedToEnd == nil { askedToEnd = now }
-      give(.bodyEnded(bodyFails ? DaemonLifecycle.Failure(SimulatedFailure()) : nil))
-    }
+    moveWorks()
   }
 
   // MARK: Hooks
@@ -392,14 +500,6 @@ struct MachineSimulation: ~Copyable {
     if !hook.isNested, observers[index].history.isTerminated {
       fail("\(hook.step.name) after the end")
     }
-    if hook.step.kind == .willEnterForeground, observers[index].history.isRounds {
-      let (id, phase) = (hook.observer, observers[index].phase)
-      let hasFailedBefore = observers.contains {
-        $0.history.hasMissedForeground
-          && ($0.phase == phase ? !phase.isConcurrent && $0.id < id : $0.phase < phase)
-      }
-      if hasFailedBefore { fail("rounds begin although a hook before them has failed") }
-    }
     if let problem = observers[index].history.receive(hook.step) { fail(problem) }
   }
 
@@ -414,6 +514,7 @@ struct MachineSimulation: ~Copyable {
   private mutating func give(_ input: LifecycleMachine.Input) {
     if machine.stop.budget == nil { earlierLateness = lateness }
     let time = lies(.turnsTheClockBack) ? now.advanced(by: .seconds(-2)) : now
+    wasTerminating = machine.isTerminating
     var effects = machine.take(input, at: time)
     mutate()
     let starts = effects.takeStarts()
@@ -430,9 +531,8 @@ struct MachineSimulation: ~Copyable {
     for case let driver as Driver in effects.cancels where !lies(.losesACancel) {
       cancel(driver.call)
     }
-    if effects.cancelsBody, bodyEnds != nil {
-      bodyEnds = now.advanced(by: .milliseconds(random.below(15_000)))
-    }
+    for (id, _, action) in effects.works { perform(action, of: id) }
+    while let id = leaving.popLast() { give(.remove([id])) }
     for call in starts where !lies(.losesAStart) { start(call) }
   }
 
@@ -469,7 +569,7 @@ struct MachineSimulation: ~Copyable {
   ) {
     story.append("\(now.nanoseconds / 1_000_000) ms: \(input)".prefix(300).description)
     for call in starts.compactMap({ machine.calls.find($0) }) {
-      story.append("  starts \(call.step.name) of \(call.observer?.value ?? 0)")
+      story.append("  starts \(call.step.name) of \(call.observer.value)")
     }
     for case let driver as Driver in effects.cancels {
       story.append("  cancels \(hooks[driver.call]?.step.name ?? "?")")
@@ -519,7 +619,8 @@ struct MachineSimulation: ~Copyable {
 
   private mutating func start(_ id: CallID) {
     // Withdrawn again by the same input.
-    guard let call = machine.calls.find(id), let observer = call.observer else { return }
+    guard let call = machine.calls.find(id) else { return }
+    let observer = call.observer
     machine.calls.give(id, to: Driver(id))
     started += 1
     let step = call.step
@@ -558,7 +659,7 @@ struct MachineSimulation: ~Copyable {
     let phase = { (id: ObserverID, observers: [Observer]) in observers.first { $0.id == id }?.phase
     }
     for (call, hook) in hooks where !hook.isNested && machine.calls.isCurrent(call) {
-      let mine = new.observer.flatMap { phase($0, observers) }
+      let mine = phase(new.observer, observers)
       if mine?.isConcurrent != true || mine != phase(hook.observer, observers) {
         fail("\(new.step.name) begins while another hook runs")
       }
@@ -634,7 +735,8 @@ struct MachineSimulation: ~Copyable {
 
   private mutating func note(_ entry: LifecycleReport.Entry) {
     if entry.duration < .zero { fail("a hook took less than no time") }
-    guard entry.notification != nil else { return }
+    guard entry.notification != nil, !works.contains(where: { $0.id.value == entry.registration })
+    else { return }
     switch entry.outcome {
     case .completed, .failed, .timedOut, .abandoned, .skipped(.noThread): recorded += 1
     case .skipped: break
@@ -646,6 +748,7 @@ struct MachineSimulation: ~Copyable {
 
   private mutating func settle() {
     while holds > 0 { release() }
+    isSettling = true
     untilNothingIsDue()
     if violation == nil, immediateExit == nil, exit == nil { checkRest() }
     if exit == nil, immediateExit == nil {
@@ -673,16 +776,45 @@ struct MachineSimulation: ~Copyable {
     }
     for observer in observers {
       let problem = observer.history.problemAtRest(
-        machine.registry, isHeldBack: machine.unentered.all.contains(observer.id))
+        machine.registry)
       if let problem { fail(problem) }
     }
     if let problem = steps.problemAtRest(machine.registry) { fail(problem) }
     if awaitedSleeps > 0 { fail("logind waits") }
     // Whatever has failed or hung before: nothing that can begin is left out.
-    if machine.registry.isServing, !machine.isReady { fail("at rest in the foreground, not ready") }
+    if machine.registry.isServing, !machine.isReady, machine.works.all.allSatisfy(\.isReady) {
+      fail("at rest in the foreground, not ready")
+    }
+    for work in works { checkRest(of: work) }
+  }
+
+  /// Work runs where it belongs, unless it has ended by itself.
+  private mutating func checkRest(of work: SimulatedWork) {
+    if work.isAnswered { return }
+    guard let state = machine.works[work.id]?.state else { return fail("a work is forgotten") }
+    let belongs =
+      machine.registry.state == .foreground || work.options.form != .foreground
+    switch state {
+    case .running: if !belongs { fail("at rest work runs in a pause") }
+    case .returned, .over: break
+    case .resting:
+      if belongs, !machine.unentered.retried.contains(work.id), work.options.form == .foreground {
+        fail("at rest work does not run")
+      }
+    case .failing, .waiting, .finishing, .cancelled: fail("at rest work is under way")
+    }
+    if work.isRunning != (machine.works[work.id]?.run != nil) {
+      fail("a run is not known")
+    }
   }
 
   private mutating func checkEnd() {
+    for work in works {
+      if work.isRunning, !work.isAsked { fail("a run goes on after the end") }
+      if work.options.hasCaller, !work.isRunning, !work.isAnswered {
+        fail("a caller waits for ever")
+      }
+    }
     guard let (exit, time) = exit else { return fail("it does not end") }
     if let budget = machine.stop.budget {
       let end = max(budget.end, lastLimit)

@@ -119,12 +119,12 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   /// What the daemon says of itself comes first, then what happened last.
   @Test func notesHaveAnOrder() {
     let notes: [StatusNote] = [
-      .signals, .watched, .delayLock, .health, .restarting("b"), .restarting("a"), .problem,
+      .signals, .watched, .delayLock, .health, .work("b", 1), .work("a", 1), .problem,
       .reload, .daemon,
     ]
     #expect(
       notes.sorted() == [
-        .daemon, .reload, .problem, .restarting("a"), .restarting("b"), .health, .delayLock,
+        .daemon, .reload, .problem, .work("a", 1), .work("b", 1), .health, .delayLock,
         .watched, .signals,
       ])
   }
@@ -445,7 +445,9 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
 @Suite struct EffectsTests {
   private static let kinds: [@Sendable (inout Effects) -> Void] = [
     { $0.exitsWith = 143 }, { $0.removed = [member(1)] }, { $0.healthRound = 1 },
-    { $0.cancelsBody = true }, { $0.cancels = [member(1)] }, { $0.released = [1] },
+    { $0.stalled = "work" },
+    { $0.works = [(ObserverID(value: 1), nil, .finish(run: 1))] }, { $0.cancels = [member(1)] },
+    { $0.released = [1] },
     { $0.isOverdue = true },
   ]
 
@@ -475,24 +477,4 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     #expect(!hasRare && effects.starts.count == 1 && effects.messages.count == 1)
     #expect(!effects.announces && taken.starts.isEmpty && taken.messages.isEmpty)
   }
-}
-
-@Suite struct BodyTests {
-  @Test func itIsCancelledOnceAndOnlyWhileItRuns() {
-    var body = Body.none
-    let wasCancelled = body.cancel(at: at(1))
-    #expect(!wasCancelled)
-    body = .running(cancelled: nil)
-    #expect(body.isRunning && body.cancel(at: at(1)) && !body.cancel(at: at(2)))
-    guard case .running(let time) = body, time == at(1) else {
-      Issue.record("cancelled at another time")
-      return
-    }
-    body = .ended(DaemonLifecycle.Failure(CancellationError()))
-    #expect(!body.isRunning && body.failure?.error is CancellationError && !body.cancel(at: at(3)))
-  }
-}
-
-extension Body {
-  fileprivate var isRunning: Bool { if case .running = self { true } else { false } }
 }

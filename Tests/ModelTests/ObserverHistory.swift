@@ -14,8 +14,6 @@ struct ObserverHistory: Sendable {
   var hasLaunchFailed = false
   /// The same of the last hook for the foreground.
   var hasMissedForeground = false
-  /// It does not begin when a hook before it has not completed.
-  var isRounds = false
 
   /// Nobody enters the foreground of a daemon whose launch has failed.
   static func problem(of exit: LifecycleExit) -> String? {
@@ -64,13 +62,13 @@ struct ObserverHistory: Sendable {
     return nil
   }
 
-  /// What is wrong with its state while the daemon is at rest. Rounds that are held back are not in the foreground, and
-  /// one whose last hook for that failed has not entered it for certain, nor does a retry that never began.
-  func problemAtRest(_ registry: LifecycleRegistry, isHeldBack: Bool) -> String? {
+  /// What is wrong with its state while the daemon is at rest. One whose last hook for the foreground failed has not
+  /// entered it for certain, nor does a retry that never began.
+  func problemAtRest(_ registry: LifecycleRegistry) -> String? {
     if hasLaunchFailed { return nil }
     if !isLaunched { return "never launched" }
     let isInPlace = isInForeground == (registry.state == .foreground)
-    if !hasMissedForeground, !(isRounds && isHeldBack), !isInPlace {
+    if !hasMissedForeground, !isInPlace {
       return "at rest an observer is not where the daemon is"
     }
     return isSuspended && !registry.isSuspended ? "at rest an observer sleeps on" : nil
@@ -97,7 +95,7 @@ struct ObserverHistory: Sendable {
         ? "in the foreground from nowhere" : nil
     case .didEnterBackground:
       defer { isInForeground = false }
-      return isInForeground || isRounds ? nil : "left a foreground that it was not in"
+      return isInForeground ? nil : "left a foreground that it was not in"
     case .willSuspend:
       defer { isSuspended = true }
       return isSuspended || isInForeground && !hasMissedForeground

@@ -53,7 +53,7 @@ struct StepOracle {
 
   /// A call that is not nested begins: upward by phase and in the order added, downward in reverse.
   mutating func begin(_ call: Call, in phase: LifecyclePhase) -> String? {
-    guard let id = call.observer else { return nil }
+    let id = call.observer
     defer { last = (call.delivery, phase, id) }
     guard let last, last.delivery == call.delivery else { return nil }
     let isUpward = (last.phase, last.id) < (phase, id)
@@ -75,9 +75,9 @@ struct StepOracle {
   func problemAtTheEnd(_ registry: LifecycleRegistry) -> String? {
     if registry.state != .terminated { return "did not terminate: \(registry.state)" }
     // A pause is not cut off, and a step whose hooks were being searched for counts as begun.
-    let overtaken = stepsOfTermination.prefix { $0 != "the body's end" }
+    let overtaken = stepsOfTermination.prefix { $0 != "the end of work" }
     let steps = stepsOfTermination.dropFirst(overtaken.count)
-    let isComplete = steps.elementsEqual(["the body's end", "ShouldSaveState", "WillTerminate"])
+    let isComplete = steps.elementsEqual(["the end of work", "ShouldSaveState", "WillTerminate"])
     return stepsOfTermination.isEmpty
       || isComplete && overtaken.count { $0 != "DidEnterBackground" } <= 1
       ? nil : "terminated by \(stepsOfTermination)"

@@ -23,11 +23,11 @@ import Testing
   @Test func theBodyCountsBesideThePauses() throws {
     daemon.add([DidEnterBackground.self])
     daemon.add([ShouldSaveState.self])
-    daemon.give(.bodyBegan)
+    daemon.addBody()
     let pause = daemon.request(.terminate).starts.first
     #expect(try end(of: pause) == at(12))
     daemon.give(.ended(try #require(pause), .completed))
-    let save = daemon.give(.bodyEnded(nil)).starts.first
+    let save = daemon.work(.ended(run: 1, nil)).starts.first
     #expect(try end(of: save) == at(30))
   }
 

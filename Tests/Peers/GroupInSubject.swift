@@ -4,7 +4,7 @@ import Glibc
 
 @testable import Recipes
 
-/// The guide's daemon with a ServiceGroup in the body: SIGTERM ends the services in reverse, with status 0.
+/// The guide's daemon of services that a pause does not end: SIGTERM ends the services in reverse, with status 0.
 @main struct GroupInSubject {
   static func main() async throws {
     Notes.expectAtExit(["jobs ended", "server ended"])

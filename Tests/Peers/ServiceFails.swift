@@ -24,10 +24,10 @@ import ServiceLifecycle
   static func main() async throws {
     let orders = Orders()
     // The second lifecycle has the signals.
-    let lifecycle = LifecycleSubject(configuration: LifecycleConfiguration(signals: [:]))
-    lifecycle.addObserver(orders)
-    let inside = ServiceGroup(services: [Failing()], logger: logger)
-    let result = try await lifecycle.run { try await inside.runUntilCancelled() }
+    let result = try await LifecycleSubject.run(LifecycleConfiguration(signals: [:])) { lifecycle in
+      lifecycle.addObserver(orders)
+      lifecycle.addTask(name: "services") { try await $0.run(Failing(), logger: logger) }
+    }
     Notes.expect("saved")
 
     let service = LifecycleService { lifecycle in

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Work in the foreground.
+// Work: in the foreground, and from the launch to the stop.
 extension LifecycleObservable {
   /// Adds work that runs while the daemon is in the foreground.
   ///
@@ -12,9 +12,12 @@ extension LifecycleObservable {
   /// }
   /// ```
   ///
-  /// Each run is a *round*. Rounds never overlap: a resume waits for a body that is late to end. A body that returns is
-  /// run again after the next resume. A round begins only when every hook before it has completed its
-  /// `willEnterForeground`; otherwise the next resume or reload tries again.
+  /// Each run is a *round*. Rounds never overlap: a resume waits for a body that is late to end. A round begins only when
+  /// every hook before it has completed its `willEnterForeground`; otherwise the next resume or reload tries again.
+  ///
+  /// A body that returns by itself is run again after the next resume, and until then the log and the status say that it
+  /// has ended. Make in the round what ends with it: a pause ends a stream that the body waits for, and a stream that was
+  /// made once, outside of the body, has no more elements for the next round.
   ///
   /// An error that the body throws ends the daemon, with status 1 or that of an ``ExitStatusError``. After a pause or a
   /// stop has cancelled the body, an error is in that report and has no other effect.
@@ -27,16 +30,18 @@ extension LifecycleObservable {
   ///   - limit: How long the body may take to finish what it has begun, for servers, whose body takes the
   ///     ``ForegroundRound``. Default `nil`: it is cancelled.
   ///   - policy: When the body is run again after an error: ``RestartPolicy``. Default `nil`: the error ends the daemon.
-  ///   - file: The file of the default name.
-  ///   - line: The line of the default name.
+  ///   - stallsAfter: After how long without a tick of ``ticks(every:)`` the daemon is not healthy. Default `nil`: never.
+  ///   - mayReturn: Whether the body is expected to return by itself, which is then not said. Default `false`.
   ///   - body: The work, in a new task for each round.
   public func addForeground(
     name: String? = nil, phase: LifecyclePhase = .standard, draining limit: Duration? = nil,
-    restarting policy: RestartPolicy? = nil, file: StaticString = #fileID, line: UInt = #line,
+    restarting policy: RestartPolicy? = nil, stallsAfter: Duration? = nil, mayReturn: Bool = false,
+    file: StaticString = #fileID, line: UInt = #line,
     _ body: @escaping @Sendable @isolated(any) () async throws -> Void
   ) {
     addForeground(
-      name: name, phase: phase, draining: limit, restarting: policy, file: file, line: line
+      name: name, phase: phase, draining: limit, restarting: policy, stallsAfter: stallsAfter,
+      mayReturn: mayReturn, file: file, line: line
     ) { _ in try await body() }
   }
 
@@ -66,24 +71,63 @@ extension LifecycleObservable {
   ///     shortens it to the time that is left before the save, and a sleep to the time that logind grants. A limit that
   ///     can't be kept is logged as soon as that is known. Default `nil`: the body is cancelled as the round ends.
   ///   - policy: When the body is run again after an error. Default `nil`: the error ends the daemon.
-  ///   - waitsUntilReady: Whether the body is in the foreground only once it calls ``ForegroundRound/reportReady()``, or
-  ///     returns: `READY=1` and the next phase wait for it, at most for the limit above, or for the hook timeout without
-  ///     one. What it throws before is an error of its `willEnterForeground`: it ends a launch, and after a pause the
-  ///     work is tried again. Default `false`.
-  ///   - file: The file of the default name.
-  ///   - line: The line of the default name.
+  ///   - readyWithin: How long the body may take until it calls ``ForegroundRound/reportReady()``. `READY=1` and the next
+  ///     phase wait for it, and the daemon is ready only while the body is: not while it waits to be run again, nor once it
+  ///     has returned. A launch in which it is not ready in time, throws or returns has failed; after a pause, it is tried
+  ///     again. Default `nil`: it is ready as it begins.
+  ///   - stallsAfter: After how long without progress (``ForegroundRound/reportProgress()``) the body is run again, if it
+  ///     has a policy; without one the daemon is not healthy, and its watchdog is not pinged, until it goes on. A pause
+  ///     stops the clock. A wait for the next element is no progress: choose more than the longest time without work.
+  ///     Default `nil`: never.
+  ///   - mayReturn: Whether the body is expected to return by itself, which is then not said, and counts as ready. Default
+  ///     `false`.
   ///   - body: The work, in a new task for each round.
   public func addForeground(
     name: String? = nil, phase: LifecyclePhase = .standard, draining limit: Duration? = nil,
-    restarting policy: RestartPolicy? = nil, waitsUntilReady: Bool = false,
+    restarting policy: RestartPolicy? = nil, readyWithin: Duration? = nil,
+    stallsAfter: Duration? = nil, mayReturn: Bool = false,
     file: StaticString = #fileID, line: UInt = #line,
     _ body: @escaping @Sendable @isolated(any) (ForegroundRound) async throws -> Void
   ) {
-    let name = name.map { ObserverName.given($0) } ?? .foreground(file: file, line: line)
-    let rounds = ForegroundRounds(
-      core, name, drains: limit != nil, restarting: policy, waitsUntilReady: waitsUntilReady, body)
-    rounds.failuresEndTheDaemon()
-    core.addRounds(rounds, .init(orElse: name, phase: phase, timeout: limit))
+    let work = WorkOptions(
+      drains: limit != nil, readyWithin: readyWithin, stallsAfter: stallsAfter, restarts: policy,
+      mayReturn: mayReturn)
+    add(work, name, orElse: .foreground(file: file, line: line), phase, limit, body)
+  }
+
+  private func add(
+    _ work: WorkOptions, _ name: String?, orElse place: ObserverName, _ phase: LifecyclePhase,
+    _ limit: Duration?, _ body: @escaping WorkRunner.Body
+  ) {
+    core.add(
+      WorkRunner(core, name.map { .given($0) } ?? place, body), work,
+      .init(phase: phase, timeout: limit))
+  }
+
+  /// Adds work that runs from the launch to the stop, whatever pauses the daemon: heartbeats, or a follower.
+  ///
+  /// ```swift
+  /// lifecycle.addTask(name: "heartbeats", restarting: .backoff()) { _ in
+  ///   for try await _ in lifecycle.ticks(every: .seconds(3)) { try await broker.beat() }
+  /// }
+  /// ```
+  ///
+  /// It begins when all observers have finished launching, before anything enters the foreground. A stop ends it when
+  /// everything else has paused, before state is saved: that is its only round. Its begin is an entry of
+  /// ``DidFinishLaunching`` in the launch's report, its end one of ``WillTerminate`` in the stop's.
+  ///
+  /// Otherwise it works as `addForeground`: an error ends the daemon, or has the body run again.
+  public func addTask(
+    name: String? = nil, phase: LifecyclePhase = .standard, draining limit: Duration? = nil,
+    restarting policy: RestartPolicy? = nil, readyWithin: Duration? = nil,
+    stallsAfter: Duration? = nil, mayReturn: Bool = false,
+    file: StaticString = #fileID, line: UInt = #line,
+    _ body: @escaping @Sendable @isolated(any) (ForegroundRound) async throws -> Void
+  ) {
+    let work = WorkOptions(
+      form: .throughout, drains: limit != nil, readyWithin: readyWithin, stallsAfter: stallsAfter,
+      restarts: policy, mayReturn: mayReturn)
+    add(work, name, orElse: .task(file: file, line: line), phase, limit, body)
   }
 
   /// Runs `body` while the daemon is in the foreground, and returns when the daemon terminates: `addForeground` for work
@@ -116,7 +160,8 @@ extension LifecycleObservable {
   ///   or the stop. `CancellationError` when the calling task is cancelled.
   nonisolated(nonsending) public func foreground(
     name: String? = nil, phase: LifecyclePhase = .standard, draining limit: Duration? = nil,
-    restarting policy: RestartPolicy? = nil, waitsUntilReady: Bool = false,
+    restarting policy: RestartPolicy? = nil, readyWithin: Duration? = nil,
+    stallsAfter: Duration? = nil, mayReturn: Bool = false,
     file: StaticString = #fileID, line: UInt = #line,
     _ body: @escaping @Sendable @isolated(any) (ForegroundRound) async throws -> Void
   ) async throws {
@@ -126,20 +171,19 @@ extension LifecycleObservable {
       throw LifecycleError.foregroundInSetUp
     }
     let name = name.map { ObserverName.given($0) } ?? .foreground(file: file, line: line)
-    let rounds = ForegroundRounds(
-      core, name, drains: limit != nil, restarting: policy, waitsUntilReady: waitsUntilReady, body)
-    core.addRounds(rounds, .init(orElse: name, phase: phase, timeout: limit))
+    let runner = WorkRunner(core, name, body)
+    let work = WorkOptions(
+      drains: limit != nil, readyWithin: readyWithin, stallsAfter: stallsAfter, restarts: policy,
+      mayReturn: mayReturn, hasCaller: true)
+    guard let id = core.add(runner, work, .init(phase: phase, timeout: limit)) else { return }
     // Cut off by the termination it stays and receives what all receive, so that the report does not depend on timing;
     // it is removed when the daemon has ended.
-    defer { if !core.isTerminating { core.removeRounds(rounds) } }
-    do {
-      try await withTaskCancellationHandler {
-        try await rounds.untilOver()
-      } onCancel: {
-        rounds.cancel()
-      }
-    } catch is CancellationError where core.isTerminating {
-      return
+    defer { if !core.isTerminating { core.remove(id) } }
+    try await withTaskCancellationHandler {
+      try await runner.untilOver()
+    } onCancel: {
+      core.handle(.work(id, .callerCancelled))
     }
+    if !core.isTerminating { try Task.checkCancellation() }
   }
 }

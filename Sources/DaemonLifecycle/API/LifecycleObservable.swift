@@ -24,6 +24,14 @@ extension LifecycleObservable {
   /// The daemon's current state.
   public var state: LifecycleState { core.lifecycleState }
 
+  /// Whether the daemon is in the foreground with all that belongs there, and not about to leave it: what the readiness
+  /// file shows, for a health check over HTTP.
+  ///
+  /// ```swift
+  /// router.get("healthz") { _, _ in lifecycle.isReady ? HTTPResponse.Status.ok : .serviceUnavailable }
+  /// ```
+  public var isReady: Bool { core.isReady }
+
   /// The clock of all deadlines: `CLOCK_MONOTONIC`, or a mock's virtual clock. Use it for sleeps in hooks too.
   public var clock: LifecycleClock { core.clock }
 

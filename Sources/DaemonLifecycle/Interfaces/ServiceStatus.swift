@@ -150,10 +150,8 @@ struct ServiceStatus {
     return (pings ? [.watchdog] : []) + (isNoted ? statusNote(.health, nil) : [])
   }
 
-  /// Not while another part fails, which may end the daemon.
   private func recovered() -> [NotifyField] {
-    let fails = notes.contains { if case .restarting = $0.kind { true } else { false } }
-    return isReady && stopping == nil && !fails ? [.custom(name: "RESTART_RESET", value: "1")] : []
+    isReady && stopping == nil ? [.custom(name: "RESTART_RESET", value: "1")] : []
   }
 
   private mutating func setNote(_ kind: StatusNote, _ text: String?) {

@@ -3,7 +3,7 @@ import DaemonSystemd
 
 typealias CallID = SlotHandle
 
-/// One call of one hook, or the wait for the body of `run`, from the moment when its driver is enqueued.
+/// One call of one hook, from the moment when its driver is enqueued; or the wait for a work.
 struct Call: Sendable {
   /// The progress of the call, as reported by its driver. It only moves forward.
   enum Progress: Sendable, Comparable {
@@ -28,8 +28,7 @@ struct Call: Sendable {
   let delivery: DeliveryID
   /// The constants of its delivery, which outlive the delivery.
   let constants: Delivery.Constants
-  /// The member; `nil` for the body of `run`.
-  let member: MachineObserver?
+  let member: MachineObserver
   /// The index of the hook among the member's.
   let hook: Int
   /// The driver that calls it, which the machine only keeps; `nil` until one has taken the call.
@@ -45,7 +44,7 @@ struct Call: Sendable {
   var runningIndex = 0
 
   init(
-    of constants: Delivery.Constants, in delivery: DeliveryID, _ member: MachineObserver?,
+    of constants: Delivery.Constants, in delivery: DeliveryID, _ member: MachineObserver,
     hook: Int = 0, began: MonotonicTime, time: CallTime, progress: Progress = .enqueued
   ) {
     self.delivery = delivery
@@ -59,8 +58,8 @@ struct Call: Sendable {
   }
 
   var step: LifecycleStep { constants.step }
-  var observer: ObserverID? { member?.id }
-  var name: ObserverName { member?.name ?? .body }
+  var observer: ObserverID { member.id }
+  var name: ObserverName { member.name }
   var isCancelled: Bool { if case .deadline = limit { false } else { true } }
   var isAbandoned: Bool { if case .abandoned = limit { true } else { false } }
 

@@ -11,10 +11,8 @@ struct Calls: Sendable {
   private var lastDelivery: UInt64 = 0
   /// The empty list of a delivery that is over, reused by the next.
   private var room: [CallID] = []
-  /// Abandoned calls that have not ended, by observer; the body's by `nil`. No list is empty.
-  private(set) var unfinished: [ObserverID?: [CallID]] = [:]
-  /// The wait for the body of `run`: a handle that is outdated once the body has ended.
-  private(set) var body: CallID?
+  /// Abandoned calls that have not ended, by observer. No list is empty.
+  private(set) var unfinished: [ObserverID: [CallID]] = [:]
 
   // MARK: Deliveries
 
@@ -70,11 +68,10 @@ struct Calls: Sendable {
 
   mutating func begin(_ call: consuming Call) -> CallID {
     let delivery = index(of: call.delivery)!
-    let (next, isBody) = (call.next, call.member == nil)
+    let next = call.next
     call.runningIndex = deliveries[delivery].running.count
     let id = calls.insert(call)
     deliveries[delivery].add(id, next: next)
-    if isBody { body = id }
     return id
   }
 

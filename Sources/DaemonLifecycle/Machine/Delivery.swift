@@ -32,7 +32,7 @@ struct Delivery: Sendable {
     let cause: LifecycleCause
     /// Whether it began after the termination had.
     let isOfTermination: Bool
-    /// The notification's type.
+    /// The notification's type in reports.
     let type: (any LifecycleNotification.Type)?
     let isSave: Bool
     let began: MonotonicTime
@@ -49,7 +49,7 @@ struct Delivery: Sendable {
       step = plan.step
       cause = plan.cause
       isOfTermination = plan.isOfTermination
-      type = plan.step.type
+      type = plan.step.reportedType
       isSave = plan.step.isSave
       self.began = began
       self.calls = calls
@@ -58,6 +58,13 @@ struct Delivery: Sendable {
     }
 
     var isNested: Bool { outer != nil }
+  }
+
+  /// The groups of what comes after a delivery before the saves, what these claim, and the groups of the saves.
+  struct Later: Sendable {
+    var groups = 0
+    var claims = StopBudget.Claims()
+    var saves = 0
   }
 
   let id: DeliveryID
@@ -69,8 +76,8 @@ struct Delivery: Sendable {
   private(set) var waitingGroups: Int
   /// The claim of the group that was taken last, and the sum of those that have not begun.
   private(set) var (claim, waitingClaims) = (Duration.zero, StopBudget.Claims())
-  /// The groups of the steps that a stop delivers after it; `nil` until a stop asks, since they are counted once.
-  var groupsToCome: (pauses: Int, saves: Int)?
+  /// What a stop delivers after it; `nil` until a stop asks, since that is counted once.
+  var later: Later?
   private(set) var running: [CallID] = []
   private(set) var entries: [LifecycleReport.Entry] = []
   /// A lower bound of `next` of all calls in `running`; it may be too early until the clock reaches it.
@@ -155,15 +162,16 @@ struct Delivery: Sendable {
   /// - Parameter began: When the call began. Default, for one that was not called: when the last one had ended.
   mutating func record(
     _ outcome: LifecycleReport.Outcome, of name: ObserverName, _ observer: ObserverID?,
-    began: MonotonicTime? = nil, duration: Duration = .zero, failure: Failure? = nil
+    began: MonotonicTime? = nil, duration: Duration = .zero, failure: Failure? = nil,
+    rest: Int = 0
   ) {
     // Not before: a hook begins the sooner.
     if entries.isEmpty { entries.reserveCapacity(calls.count) }
     entries.append(
       LifecycleReport.Entry(
-        notification: type, outcome: outcome, duration: duration, name: name,
+        notification: name.isBody ? nil : type, outcome: outcome, duration: duration, name: name,
         errorText: failure?.text, isLate: failure?.isLate ?? false,
         began: began ?? entries.last?.ended ?? constants.began,
-        registration: observer?.value ?? 0))
+        registration: observer?.value ?? 0, elementsLeft: rest))
   }
 }

@@ -35,9 +35,10 @@ struct Effects: ~Copyable, Sendable {
   var removed: [MachineObserver] = []
   /// The number of a health check that has begun, for which Swift's executors are to be checked.
   var healthRound: UInt64?
-  var cancelsBody = false
-  /// Cancels work in the foreground, also where its pause has not begun: all, or only what is not ready yet; `nil`: none.
-  var cancelsAllRounds: Bool?
+  /// What is to be done with the bodies of work, in order.
+  var works: [(id: ObserverID, runner: (any AnyObject & Sendable)?, action: Work.Action)] = []
+  /// Work that has stalled: the log shows where threads wait.
+  var stalled: String?
   /// Drivers to be cancelled.
   var cancels: [any AnyObject & Sendable] = []
   /// Values that may hold the last reference to a user's object.
@@ -47,8 +48,8 @@ struct Effects: ~Copyable, Sendable {
 
   /// Whether there is more than calls and messages, which is rare.
   var hasRare: Bool {
-    !removed.isEmpty || !released.isEmpty || !cancels.isEmpty || cancelsBody
-      || cancelsAllRounds != nil || healthRound != nil || isOverdue || exitsWith != nil
+    !removed.isEmpty || !released.isEmpty || !cancels.isEmpty || !works.isEmpty
+      || stalled != nil || healthRound != nil || isOverdue || exitsWith != nil
   }
 
   mutating func publish(_ fact: LifecycleFact?) {

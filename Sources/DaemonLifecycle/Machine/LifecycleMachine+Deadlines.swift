@@ -12,21 +12,25 @@ extension LifecycleMachine {
   @inline(__always) mutating func callTime(
     of member: MachineObserver, in id: DeliveryID, of constants: Delivery.Constants
   ) -> CallTime? {
-    let own = ownDeadline(of: member, from: now)
+    let own = ownDeadline(of: member, constants.step, from: now)
     let outer = constants.outer?.deadline ?? .distantFuture
     // Nearly always there is no limit.
     let budget = stop.budget != nil || sleep.budget != nil ? limit(of: id) : nil
     let limit = min(budget?.deadline ?? .distantFuture, outer)
-    guard now.advanced(byNanoseconds: Self.leastNanoseconds) <= limit else { return nil }
+    guard now.advanced(byNanoseconds: Self.leastNanoseconds) <= limit else {
+      // Work is cancelled even so.
+      if case .workEnds = constants.step { return CallTime(deadline: now, grace: hurriedGrace) }
+      return nil
+    }
     return CallTime(
       deadline: min(own, limit), grace: budget?.grace ?? policy.cancellationGrace)
   }
 
-  /// Returns the deadline of a call where there is no budget; the body of `run` is no member.
+  /// Returns the deadline of a call where there is no budget.
   @inline(__always) private func ownDeadline(
-    of member: MachineObserver?, from began: MonotonicTime
+    of member: MachineObserver, _ step: LifecycleStep, from began: MonotonicTime
   ) -> MonotonicTime {
-    member?.timeout.map { began.advanced(by: $0) }
+    member.limit(of: step).map { began.advanced(by: $0) }
       ?? began.advanced(byNanoseconds: policy.hookNanoseconds)
   }
 
@@ -38,15 +42,15 @@ extension LifecycleMachine {
     guard let budget = stop.budget ?? sleepBudget else { return nil }
     var step = calls[id].budgetStep
     // What a stop finds under way ends before the reserve for its saves, unless it saves.
-    if stop.budget != nil, !calls[id].isOfTermination, !step.isSave { step = .bodyEnds }
-    let (pauses, saves) = stop.budget == nil ? (0, 0) : groupsToCome(after: id)
+    if stop.budget != nil, !calls[id].isOfTermination, !step.isSave { step = .workEnds }
+    let later = stop.budget == nil ? Delivery.Later() : later(after: id)
     let isOvertaken = isOvertaken(id)
-    let groups = (isOvertaken ? 0 : calls[id].waitingGroups) + 1 + pauses
+    let groups = (isOvertaken ? 0 : calls[id].waitingGroups) + 1 + later.groups
     var share = budget.share(
-      of: step, among: groups + saves, at: now, claim: calls[id].claim,
-      others: isOvertaken ? .init() : calls[id].waitingClaims)
+      of: step, among: groups + later.saves, at: now, claim: calls[id].claim,
+      others: later.claims + (isOvertaken ? .init() : calls[id].waitingClaims))
     // It may use the reserve of the saves, and leaves the pauses their parts before that, where they have any.
-    if step.isSave, pauses > 0 {
+    if step.isSave, later.groups > 0 {
       let part = budget.share(of: .kind(.didEnterBackground), among: groups, at: now)
       if part > .zero { share = min(share, part) }
     }
@@ -68,11 +72,11 @@ extension LifecycleMachine {
       lastLimit = newcomer.timeout
       return warnOfLimit(of: newcomer, in: budget.share(of: pause, among: 1, at: now))
     }
-    let plan = registry.plan(pause, cause: LifecycleCause(.api)) { _ in true }
-    var pauses = Delivery(
-      DeliveryID(value: 0),
-      Delivery.Constants(plan, calls: planCalls(of: plan, isNested: true), outer: nil, began: now))
-    let (groups, claims) = (pauses.waitingGroups + groupsOfBody, pauses.waitingClaims)
+    var pauses = delivery(of: pause, to: { _ in true })
+    let work = delivery(of: .workEnds)
+    let (groups, claims) = (
+      pauses.waitingGroups + work.waitingGroups, pauses.waitingClaims + work.waitingClaims
+    )
     while pauses.waitingClaims.count > 0, let group = pauses.takeGroup() {
       if pauses.claim == .zero { continue }
       var others = claims
@@ -95,32 +99,35 @@ extension LifecycleMachine {
           + " period), or lower the limit or the save reserve."))
   }
 
-  /// Returns how many groups of later steps share the time of a delivery in a stop: the body, and, when the termination has
+  /// Returns what shares the time of a delivery in a stop after it: work that runs throughout, and, when the termination has
   /// not begun to deliver, the pauses, unless they are under way; beside a save also the saves that follow it.
-  private mutating func groupsToCome(after id: DeliveryID) -> (pauses: Int, saves: Int) {
-    let step = calls[id].budgetStep
-    if step.isPause { return (groupsOfBody, 0) }
-    if calls[id].isOfTermination { return (0, 0) }
-    let counted =
-      calls[id].groupsToCome
-      ?? (groupCount(of: .didEnterBackground), step.isSave ? groupCount(of: .shouldSaveState) : 0)
-    calls[id].groupsToCome = counted
-    return (groupsOfBody + counted.pauses, counted.saves)
+  private mutating func later(after id: DeliveryID) -> Delivery.Later {
+    if let known = calls[id].later { return known }
+    let (step, isOfTermination) = (calls[id].budgetStep, calls[id].isOfTermination)
+    var later = Delivery.Later()
+    if step.isPause || !isOfTermination {
+      let work = delivery(of: .workEnds)
+      (later.groups, later.claims) = (work.waitingGroups, work.waitingClaims)
+    }
+    if !step.isPause, !isOfTermination {
+      later.groups += delivery(of: .kind(.didEnterBackground)).waitingGroups
+      if step.isSave { later.saves = delivery(of: .kind(.shouldSaveState)).waitingGroups }
+    }
+    calls[id].later = later
+    return later
   }
 
-  /// The body counts as a group while it runs.
-  private var groupsOfBody: Int { if case .running = body { 1 } else { 0 } }
-
-  /// Returns how many groups a step would have now.
-  private func groupCount(of kind: NotificationKind) -> Int {
-    var count = 0
-    var last: LifecyclePhase?
-    for id in registry.plan(.kind(kind), cause: LifecycleCause(.api)).members {
-      guard let member = registry.members[id], member.receives(.kind(kind)) else { continue }
-      if !member.phase.isTogether(with: last) { count += 1 }
-      last = member.phase
-    }
-    return count
+  /// The delivery that a step would be in a stop now, or with other members.
+  private mutating func delivery(
+    of step: LifecycleStep, to isIncluded: ((LifecycleMembers.ObserverProgress) -> Bool)? = nil
+  ) -> Delivery {
+    let cause = LifecycleCause(.api)
+    let plan =
+      isIncluded.map { registry.plan(step, cause: cause, to: $0) }
+      ?? registry.plan(step, cause: cause)
+    return Delivery(
+      DeliveryID(value: 0),
+      Delivery.Constants(plan, calls: planCalls(of: plan, isNested: true), outer: nil, began: now))
   }
 
   /// Limits running calls to the budget. They keep an earlier deadline, unless the budget has grown, which may have cut them
@@ -129,7 +136,7 @@ extension LifecycleMachine {
     for id in calls.order where !hasGrown || !calls[id].isNested {
       guard let limit = limit(of: id) else { continue }
       for call in calls[id].running {
-        let own = ownDeadline(of: calls[call].member, from: calls[call].began)
+        let own = ownDeadline(of: calls[call].member, calls[id].step, from: calls[call].began)
         calls.update(call) {
           if hasGrown { $0.lengthen(to: limit, own: own) } else { $0.limit(to: limit) }
         }
@@ -154,19 +161,17 @@ extension LifecycleMachine {
 
   mutating func cancel(_ id: CallID, grace: Duration? = nil) {
     calls.update(id) { $0.cancel(at: now, grace: grace) }
+    let (member, step) = (calls[id].member, calls[id].step)
+    if member.isWork { return cancelWork(id, of: member.id, begins: step.beginsWork) }
     if let driver = calls[id].driver { effects.cancels.append(driver) }
   }
 
   mutating func abandon(_ id: CallID) {
     let call = calls.abandon(id)
-    if let observer = call.observer {
-      registry.members.update(observer) { $0.isBusy = true }
-      // The observer of a hook that never begins was not notified: it is notified again once it is free, unless the
-      // daemon terminates.
-      if call.progress < .begun, !calls[call.delivery].isNested {
-        registry.notReached(observer)
-      }
-    }
+    registry.members.update(call.observer) { $0.isBusy = true }
+    // The observer of a hook that never begins was not notified: it is notified again once it is free, unless the daemon
+    // terminates.
+    if call.progress < .begun, !calls[call.delivery].isNested { registry.notReached(call.observer) }
     let outcome: LifecycleReport.Outcome =
       switch call.progress {
       case .enqueued: .skipped(.noThread)

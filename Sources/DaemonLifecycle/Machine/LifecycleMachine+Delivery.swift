@@ -29,7 +29,6 @@ extension LifecycleMachine {
     if case .kind(.willEnterForeground) = plan.step, registry.state != .foreground {
       unentered.remove(plan.members)
     }
-    if case .bodyEnds = plan.step { awaitBody(in: delivery) }
     if effects.announces { effects.messages.append(.announced(plan.step, plan.cause, at: now)) }
     advance(delivery)
   }
@@ -63,17 +62,16 @@ extension LifecycleMachine {
     of plan: LifecycleRegistry.Plan, isNested: Bool
   ) -> [Delivery.PlannedCall] {
     var planned: [Delivery.PlannedCall] = []
-    guard let type = plan.step.type.map({ ObjectIdentifier($0) }) else { return planned }
-    let kind = plan.step.kind
+    let type = plan.step.type.map { ObjectIdentifier($0) }
     planned.reserveCapacity(plan.members.count)
     var last: LifecyclePhase?
     for id in plan.members {
       guard let member = registry.members[id] else { continue }
-      if let hook = member.hook(for: type, kind) {
+      if let hook = member.hook(for: type, plan.step) {
         let phase = member.phase
         var call = Delivery.PlannedCall(
           observer: id, hook: hook, isTogether: phase.isTogether(with: last))
-        if plan.step.isPause, let timeout = member.timeout {
+        if plan.step.endsWork, let timeout = member.timeout {
           call.claim = timeout.bounded + policy.cancellationGrace
         }
         planned.append(call)
@@ -117,8 +115,13 @@ extension LifecycleMachine {
     let (isNested, observer) = (constants.isNested, planned.observer)
     // It may have been removed since the delivery began.
     guard let member = registry.members[observer] else { return }
+    // Nothing is to be waited for.
+    if member.isWork, constants.step.endsWork, works[observer]?.run == nil {
+      registry.reached(observer)
+      return beginWork(member, in: id, constants, CallTime(deadline: now, grace: .zero))
+    }
     let isBusy = calls.isBusy(observer, for: constants)
-    let isHeld = member.isRounds && isHeldBack(member, constants.step)
+    let isHeld = member.isWork && isHeldBack(member, constants.step)
     let slot = isBusy || isHeld ? nil : callTime(of: member, in: id, of: constants)
     // An observer that can't be called now is notified as soon as possible, unless the daemon terminates.
     if !isNested, slot != nil || isHeld || isTerminating { registry.reached(observer) }
@@ -130,6 +133,7 @@ extension LifecycleMachine {
       if !isBusy, !isHeld, !isNested { postpone(observer) }
       return
     }
+    if member.isWork { return beginWork(member, in: id, constants, slot) }
     let call = calls.begin(
       Call(
         of: constants, in: id, consume member, hook: planned.hook, began: now, time: slot))
@@ -163,7 +167,7 @@ extension LifecycleMachine {
 
   mutating func record(_ end: CallEnd, of call: Call) {
     switch end {
-    case .gone: remove(call.observer.map { [$0] } ?? [])
+    case .gone: remove([call.observer])
     case .completed:
       record(call.isCancelled ? .timedOut : .completed, of: call)
       if !call.isCancelled { entered(call) }
@@ -179,70 +183,82 @@ extension LifecycleMachine {
   ) {
     calls[call.delivery].record(
       outcome, of: call.name, call.observer, began: call.began,
-      duration: call.began.duration(to: now), failure: failure)
+      duration: call.began.duration(to: now), failure: failure,
+      rest: call.member.isWork && call.step.endsWork ? works[call.observer]?.rest ?? 0 : 0)
     note(outcome, of: call.observer, call.step)
   }
 
   /// Notes a failed launch: the observer is not called to save, which would destroy the state that it could not
   /// restore. Notes who has not entered the foreground, too.
   mutating func note(
-    _ outcome: LifecycleReport.Outcome, of observer: ObserverID?, _ step: LifecycleStep
+    _ outcome: LifecycleReport.Outcome, of observer: ObserverID, _ step: LifecycleStep
   ) {
-    guard !outcome.isCompleted, let observer else { return }
+    if outcome.isCompleted { return }
     switch step.kind {
     case .willEnterForeground: if registry.members[observer] != nil { unentered.add(observer) }
     case .didFinishLaunching: registry.launchFailed(observer)
+    // Of work that begins with the launch.
+    case nil where step.beginsWork: registry.launchFailed(observer)
     default: break
     }
   }
 
-  /// Whether rounds must not begin now: they need what the hooks before theirs provide.
-  private mutating func isHeldBack(_ rounds: MachineObserver, _ step: LifecycleStep) -> Bool {
+  /// Whether work must not begin now: it needs what the hooks before its own provide.
+  private mutating func isHeldBack(_ work: MachineObserver, _ step: LifecycleStep) -> Bool {
     step.kind == .willEnterForeground
-      && unentered.first(in: registry.members).map(rounds.follows) ?? false
+      && unentered.first(in: registry.members).map(work.follows) ?? false
   }
 
   /// Notes that a hook has brought its observer into the foreground, if only after it was abandoned. One that ended when it
   /// was cancelled may have given up, and is called again.
   private mutating func entered(_ call: Call) {
-    guard call.step.kind == .willEnterForeground, let observer = call.observer else { return }
-    unentered.remove(observer)
+    guard call.step.kind == .willEnterForeground else { return }
+    unentered.remove([call.observer])
     // It may have been listed while the hook still ran.
-    if !registry.entersAgain.isEmpty { registry.entersAgain.removeAll { $0 == observer } }
+    if !registry.entersAgain.isEmpty { registry.entersAgain.removeAll { $0 == call.observer } }
   }
 
   var isEntering: Bool { registry.current?.step.kind == .willEnterForeground }
 
   /// Has the observers that are not in the foreground with the daemon notified of it again, and the rounds after them.
   mutating func enterAgain() {
-    if registry.isServing, !isEntering { registry.entersAgain = unentered.all }
+    guard registry.isServing, !isEntering else { return }
+    // A body that has taken too long goes on, and is not asked again.
+    registry.entersAgain = unentered.retried.filter { works[$0]?.run == nil }
   }
 
-  /// Begins the rounds that nothing holds back any more, plans to try again what has failed and does not still run, and
-  /// has the operator told, once, that the daemon is not ready.
-  mutating func settleForeground() {
+  /// Begins the work that nothing holds back any more, plans to try again what has failed and does not still run, and has
+  /// the operator told, once, that the daemon is not ready.
+  mutating func settleForeground(_ cause: LifecycleCause? = nil) {
     guard registry.isServing, !isEntering else { return }
     for id in unentered.held {
-      if let rounds = registry.members[id], !isHeldBack(rounds, .kind(.willEnterForeground)) {
+      if let work = registry.members[id], !isHeldBack(work, .kind(.willEnterForeground)) {
         registry.entersAgain.append(id)
       }
     }
-    if unentered.failed.contains(where: { registry.members.progress(of: $0)?.isBusy == false }) {
+    if unentered.failed.contains(where: {
+      registry.members.progress(of: $0)?.isBusy == false && works[$0]?.run == nil
+    }) {
       unentered.planRetry(at: now)
     }
-    guard unentered.isAnnounced == unentered.isEmpty else { return }
-    unentered.isAnnounced.toggle()
-    if unentered.isAnnounced {
-      let names = snapshot.unentered.joined(separator: ", ")
+    if unentered.isAnnounced == unentered.isEmpty {
+      unentered.isAnnounced.toggle()
+      unentered.hasNews = unentered.hasNews || unentered.isEmpty
       effects.publish(
-        .warning(
-          "Not ready: in the foreground without \(names). What failed is tried again, after"
-            + " \(Unentered.firstPause.forReading) and then less often, at least every"
-            + " \(Unentered.longestPause.forReading)."))
-    } else {
-      effects.publish(.info("Ready: all are in the foreground again."))
-      effects.publish(.positionChanged(LifecycleCause(.lateObserver), snapshot))
+        unentered.isEmpty ? .info("Ready: all are in the foreground again.") : notReady)
     }
+    guard unentered.hasNews else { return }
+    unentered.hasNews = false
+    effects.publish(.positionChanged(cause ?? LifecycleCause(.lateObserver), snapshot))
+  }
+
+  private var notReady: LifecycleFact {
+    let names = snapshot.unentered.joined(separator: ", ")
+    let retries =
+      " What failed is tried again, after \(Unentered.firstPause.forReading) and then less often, at least every"
+      + " \(Unentered.longestPause.forReading)."
+    return .warning(
+      "Not ready: in the foreground without \(names).\(unentered.failed.isEmpty ? "" : retries)")
   }
 
   /// Ends a call that had been abandoned: its observer can be notified again.
@@ -251,10 +267,8 @@ extension LifecycleMachine {
     if case .completed = end, call.progress == .begun, !registry.isLaunchTransition {
       entered(call)
     }
-    if let observer = call.observer, calls.unfinished[observer] == nil,
-      !sleep.postponed.contains(observer)
-    {
-      registry.members.update(observer) { $0.isBusy = false }
+    if calls.unfinished[call.observer] == nil, !sleep.postponed.contains(call.observer) {
+      registry.members.update(call.observer) { $0.isBusy = false }
     }
     let time = call.began.duration(to: now).forReading
     let how =
@@ -302,7 +316,7 @@ extension LifecycleMachine {
   mutating func finishOutOfBand(_ step: LifecycleStep, _ report: LifecycleReport) {
     let (problems, isCheck) = (report.problems, step.isHealthCheck)
     if isCheck {
-      effects.publish(health.observersAnswered(problems.map(\.description), at: now))
+      effects.publish(health.observersAnswered(problems.map(\.description) + stalls, at: now))
     }
     effects.messages.append(.reported(report, isHealthCheck: isCheck))
     if !isCheck, !problems.isEmpty { effects.publish(.problems(problems)) }

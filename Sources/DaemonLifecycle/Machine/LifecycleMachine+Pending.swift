@@ -9,8 +9,9 @@ extension LifecycleMachine {
 
   mutating func describe() {
     let hooks = pending(at: now, isHeld: false) { $0.name.description }
-    for hook in hooks.isEmpty ? ["no hook is running"] : hooks {
-      effects.publish(.info("Described: \(hook)."))
+    let notes = works.all.compactMap(\.note)
+    for sentence in (hooks.isEmpty ? ["no hook is running"] : hooks) + notes {
+      effects.publish(.info("Described: \(sentence)."))
     }
   }
 

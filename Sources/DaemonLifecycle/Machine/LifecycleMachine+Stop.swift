@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-// The end of the launch, the drain, the body, the termination and the exit.
+// The end of the launch, the drain, the termination and the exit.
 extension LifecycleMachine {
   mutating func launchEnded(_ report: LifecycleReport) {
     let isFailed = report.severity > 0
@@ -70,62 +70,13 @@ extension LifecycleMachine {
     if registry.receive(event) == .terminate { beginTermination() }
   }
 
-  // MARK: The body
-
-  mutating func bodyEnded(_ thrown: Failure?) {
-    let wasCancelled = registry.termination != nil
-    // Ending by the requested cancellation is no failure; another error is in the report, and decides nothing.
-    var failure = wasCancelled && thrown?.error is CancellationError ? nil : thrown
-    let isLate = if case .running(.some) = body { true } else { false }
-    body = .ended(isLate ? nil : failure)
-    guard wasCancelled else {
-      let cause = failure.map { LifecycleCause($0) } ?? LifecycleCause(.bodyReturned)
-      return receive(LifecycleEvent(.terminate, cause: cause))
-    }
-    failure.update { $0.isLate = isLate }
-    if let call = calls.body {
-      ended(call, failure.map { .failed($0) } ?? .completed)
-    }
-  }
-
-  mutating func workFailed(_ failure: Failure, of name: ObserverName) {
-    guard !isClosed else { return }
-    let cause = LifecycleCause(failure, of: "\(name)")
-    workFailure = workFailure ?? failure
-    guard registry.termination == nil else { return effects.publish(.warning("\(cause).")) }
-    receive(LifecycleEvent(.terminate, cause: cause))
-  }
-
-  /// Waits for the body once all observers have paused and no longer depend on it. Its entry in the report is like a
-  /// hook's.
-  mutating func awaitBody(in id: DeliveryID) {
-    effects.cancelsBody = body.cancel(at: now)
-    switch body {
-    case .none: break
-    case .ended(let failure):
-      calls[id].record(
-        failure.map { .failed($0.error) } ?? .completed, of: .body, nil, failure: failure)
-    case .running(let cancelled):
-      let began = cancelled ?? now
-      let limit = limit(of: id)
-      let slot = CallTime(
-        deadline: min(
-          began.advanced(by: policy.hookTimeout), limit?.deadline ?? .distantFuture),
-        grace: stop.budget?.isHurried == true
-          ? hurriedGrace : limit?.grace ?? policy.cancellationGrace)
-      // It runs already, and is not called.
-      _ = calls.begin(
-        Call(of: calls[id].constants, in: id, nil, began: began, time: slot, progress: .begun))
-    }
-  }
-
   // MARK: The termination
 
   mutating func beginTermination() {
     stop.begin(policy, overtaking: transition?.kind, at: now)
     if let cause = registry.termination { effects.publish(.terminating(cause)) }
     requestStopTime()
-    if isEntering { effects.cancelsAllRounds = false }
+    haltWork()
     if registry.hasCutTransition { transition.update { $0.isOvertaken = true } }
     releasePostponed()
     health.end()
@@ -135,7 +86,6 @@ extension LifecycleMachine {
     limitRunning()
     // A daemon that was never launched has nothing to end.
     if registry.state == .terminated, let cause = registry.termination {
-      effects.cancelsBody = body.cancel(at: now)
       conclude(LifecycleReport(cause: cause, entries: []))
     }
   }
@@ -161,7 +111,7 @@ extension LifecycleMachine {
   /// begins later, in what the saves leave.
   mutating func expedite() {
     stop.expedite(at: now)
-    effects.cancelsAllRounds = true
+    revokeWork()
     limitRunning()
     let grace = hurriedGrace
     for id in calls.order where !calls[id].budgetStep.isSave {
@@ -172,7 +122,7 @@ extension LifecycleMachine {
   }
 
   /// Enough for what reacts to its cancellation. It is taken from the save reserve, since its own time is over.
-  private var hurriedGrace: Duration {
+  var hurriedGrace: Duration {
     policy.grace(in: max(.zero, stop.budget.map { now.duration(to: $0.end) } ?? .zero))
   }
 
@@ -223,8 +173,8 @@ extension LifecycleMachine {
   /// Concludes the termination after WillTerminate: callers that wait receive the exit.
   mutating func conclude(_ report: LifecycleReport, status: Int32? = nil) {
     guard registry.termination != nil else { return }
-    let failure = body.failure ?? workFailure
-    // A hook that threw is counted as failed, a body that threw by its own code.
+    let failure = workFailure
+    // A hook that threw is counted as failed, work that threw by its own code.
     let severity = max(
       stop.isLost ? 1 : 0, stop.failedLaunch?.severity ?? 0, stop.overtakenPause?.severity ?? 0,
       report.severity)
@@ -238,6 +188,7 @@ extension LifecycleMachine {
     effects.publish(.terminated(exit))
     effects.messages.append(.exited(exit, to: exitWaiters.take() ?? { _ in }))
     // No more notifications are delivered: an observer that retains its lifecycle is a cycle only until now.
+    closeWork()
     let removed = registry.members.removeAll()
     effects.removed += removed
     // A post that was hastened may still wait for its hooks.

@@ -40,8 +40,10 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var stop = Stop()
   var sleep = Sleep()
   var health: Health
-  var body = Body.none
-  /// What work in the foreground threw first, not because it was cancelled: it ends the daemon.
+  var works = Works()
+  /// Calls that waited for the start of a work, and end with this input.
+  var endedStarts: [CallID] = []
+  /// What work threw first, not because it was cancelled: it ends the daemon.
   var workFailure: Failure?
   private(set) var status = DaemonStatus()
   var unentered = Unentered()
@@ -89,10 +91,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case extend(CallID, by: Duration)
     /// The deadline was reached.
     case clock
-    case bodyBegan
-    case bodyEnded(Failure?)
-    /// Work in the foreground that no caller waits for threw.
-    case workFailed(Failure, of: ObserverName)
+    case work(ObserverID, WorkInput)
     /// `run` waits for the end.
     case runWaits
     /// The time that a service manager allows for a stop, or that a user's has for its own.
@@ -124,6 +123,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   mutating func handle(_ input: consuming Input, at now: MonotonicTime) {
     self.now = now
     take(input)
+    endStarts()
     pump()
     unentered.isRetrying = false
     publishReadyToSleep()
@@ -148,9 +148,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case .ended(let call, let end): ended(call, end)
     case .extend(let call, let extra): extend(call, by: extra)
     case .clock: timePassed()
-    case .bodyBegan: body = .running(cancelled: nil)
-    case .bodyEnded(let failure): bodyEnded(failure)
-    case .workFailed(let failure, let name): workFailed(failure, of: name)
+    case .work(let id, let input): take(input, of: id)
     case .runWaits:
       stop.isAwaited = true
       stop.expectExit(policy, at: now)
@@ -231,7 +229,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
     var deadline = min(calls.deadline, stop.deadline)
     if let transition { deadline = min(deadline, transition.progressDeadline) }
     if let asked { deadline = min(deadline, asked.next) }
-    return min(min(deadline, unentered.deadline), min(health.deadline, status.deadline))
+    deadline = min(deadline, min(unentered.deadline, works.deadline))
+    return min(deadline, min(health.deadline, status.deadline))
   }
 
   private mutating func timePassed() {
@@ -239,7 +238,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
     expire()
     publishProgress()
     repeatExtension()
-    effects.publish(health.timePassed(at: now))
+    publish(health.timePassed(at: now))
+    workTimePassed()
     publishStatus()
     if unentered.deadline <= now {
       unentered.retry(isAlone: transition == nil && registry.isServing)
@@ -262,25 +262,38 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var isIdle: Bool { calls.deliveries.isEmpty && !health.isChecking }
   var isTerminating: Bool { registry.termination != nil }
 
-  /// More reasons than these are not shown by name: each change costs as much as what is shown.
-  private static let shownReasons = 16
+  /// More than these are not shown by name: each change costs as much as what is shown.
+  private static let shownNames = 16
 
   var snapshot: LifecycleSnapshot {
     let reasons = registry.backgroundReasons
-    let others = reasons.count - Self.shownReasons
+    let others = reasons.count - Self.shownNames
     return LifecycleSnapshot(
       state: registry.state,
-      reasons: reasons.prefix(Self.shownReasons).map(\.name)
+      reasons: reasons.prefix(Self.shownNames).map(\.name)
         + (others > 0 ? ["\(others) more"] : []),
       unentered: registry.state == .foreground && !unentered.isEmpty
-        ? unentered.all.compactMap { registry.members[$0]?.name.description } : [])
+        ? namesOfUnentered : [])
+  }
+
+  private var namesOfUnentered: [String] {
+    let all = [unentered.failed, unentered.held, unentered.absent].joined()
+    let others = unentered.count - Self.shownNames
+    return all.prefix(Self.shownNames).compactMap { registry.members[$0]?.name.description }
+      + (others > 0 ? ["\(others) more"] : [])
   }
 
   // MARK: Observers
 
   private mutating func add(_ member: MachineObserver) {
     registry.add(member)
-    guard member.timeout != nil, member.receives(.kind(.didEnterBackground)) else { return }
+    if let work = member.work {
+      works.add(Work(member))
+      if work.form == .body { beginBody(member.id) }
+    }
+    guard member.timeout != nil,
+      member.receives(.kind(.didEnterBackground)) || member.receives(.workEnds)
+    else { return }
     hasLimits = true
     warnOfLimits(of: member)
   }
@@ -290,8 +303,9 @@ struct LifecycleMachine: ~Copyable, Sendable {
       guard let observer = registry.members.remove(id) else { continue }
       effects.removed.append(observer)
       sleep.postponed.remove(id)
-      unentered.remove(id)
+      unentered.remove([id])
       withdrawCalls(of: id)
+      removeWork(id)
     }
     settleForeground()
   }
@@ -309,7 +323,9 @@ struct LifecycleMachine: ~Copyable, Sendable {
       if stall == .zero { effects.publish(health.silence()) }
       return
     }
-    guard health.nextTickChecks(after: stall) else { return effects.publish(.healthy) }
+    guard health.nextTickChecks(after: stall) || works.counts.stalled > 0 else {
+      return effects.publish(.healthy)
+    }
     checkHealth(LifecycleCause(.watchdog))
   }
 
@@ -338,6 +354,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
       effects.answer(post)
     }
     isClosed = true
+    closeWork()
     effects.removed += registry.members.removeAll()
   }
 }

@@ -7,8 +7,8 @@ enum StatusNote: Comparable, Sendable {
   case reload
   /// Hooks that did not complete.
   case problem
-  /// The failures of work in the foreground that is run again, by its name.
-  case restarting(String)
+  /// What is to be known of a work, by its name and number: that it has failed, has ended by itself, or has stalled.
+  case work(String, UInt64)
   /// The reason why the daemon gives no sign of life.
   case health
   /// Suspending without a delay lock.
@@ -21,7 +21,7 @@ enum StatusNote: Comparable, Sendable {
   /// Whether the log has a warning that says more, or nothing is wrong.
   var isOnlyForStatus: Bool {
     switch self {
-    case .daemon, .signals, .restarting: true
+    case .daemon, .signals, .work: true
     default: false
     }
   }

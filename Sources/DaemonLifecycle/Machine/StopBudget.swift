@@ -104,8 +104,12 @@ struct StopBudget {
 
   /// The sum of claims, and their number.
   struct Claims {
-    private(set) var time = Duration.zero
-    private(set) var count = 0
+    var time = Duration.zero
+    var count = 0
+
+    static func + (a: Claims, b: Claims) -> Claims {
+      Claims(time: a.time + b.time, count: a.count + b.count)
+    }
 
     mutating func add(_ claim: Duration) { (time, count) = (time + claim, count + 1) }
     mutating func remove(_ claim: Duration) { (time, count) = (time - claim, count - 1) }

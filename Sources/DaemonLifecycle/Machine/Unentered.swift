@@ -5,8 +5,13 @@ import DaemonSystemd
 struct Unentered: Sendable {
   /// The observers whose last WillEnterForeground did not complete, or was not called; sorted, as the others.
   private(set) var failed: [ObserverID] = []
-  /// The rounds of work that were not begun because of one of them.
+  /// Work that was not begun because of one of them.
   private(set) var held: [ObserverID] = []
+  /// Work that has begun, and is not what it was added for: it comes back by itself, or with the next foreground. None of
+  /// the others is in it.
+  private(set) var absent: [ObserverID] = []
+  /// Whether that has changed since the operator was last told.
+  var hasNews = false
   /// Of those that failed the first in the order of their hooks: what it does not hold back, no other does. `nil` where it
   /// is to be searched for.
   private var first: ObserverID?
@@ -19,38 +24,39 @@ struct Unentered: Sendable {
   /// Whether a transition that begins before the end of this input is a retry, of whose problems the log knows.
   var isRetrying = false
 
-  var all: [ObserverID] { failed + held }
-  var isEmpty: Bool { failed.isEmpty && held.isEmpty }
+  /// Those that are to be notified again.
+  var retried: [ObserverID] { failed + held }
+  var count: Int { failed.count + held.count + absent.count }
+  var isEmpty: Bool { count == 0 }
 
   mutating func add(_ id: ObserverID, isHeld: Bool = false) {
     let count = failed.count
     failed.set(id, !isHeld, by: <)
     held.set(id, isHeld, by: <)
+    absent.set(id, false, by: <)
     // One that fails again changes nothing.
     if failed.count != count { first = nil }
   }
 
-  /// Removes one that has entered, or is no longer an observer.
-  mutating func remove(_ id: ObserverID) {
-    if isEmpty { return }
-    failed.set(id, false, by: <)
-    held.set(id, false, by: <)
-    if first == id { first = nil }
-    endIfEmpty()
+  /// Sets whether a work is absent. Returns whether that is news.
+  mutating func set(_ id: ObserverID, isAbsent: Bool) -> Bool {
+    let place = failed.partitioningIndex { $0 >= id }
+    let hasFailed = place < failed.count && failed[place] == id
+    guard absent.set(id, isAbsent && !hasFailed, by: <) else { return false }
+    hasNews = true
+    return true
   }
 
-  /// Removes those that are notified again.
+  /// Removes those that have entered, are notified again, or are no longer observers.
   mutating func remove(_ ids: [ObserverID]) {
-    if isEmpty { return }
-    let ids = Set(ids)
-    failed.removeAll { ids.contains($0) }
-    held.removeAll { ids.contains($0) }
-    first = nil
-    endIfEmpty()
-  }
-
-  private mutating func endIfEmpty() {
-    if isEmpty { (deadline, pause) = (.distantFuture, .zero) }
+    if retried.isEmpty { return }
+    // From the end, where a removal moves few others.
+    for id in ids.reversed() {
+      failed.set(id, false, by: <)
+      held.set(id, false, by: <)
+      if first == id { first = nil }
+    }
+    if retried.isEmpty { (deadline, pause) = (.distantFuture, .zero) }
   }
 
   /// Returns the first of those that failed.

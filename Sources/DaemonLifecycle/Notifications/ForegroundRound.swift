@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import DaemonSystemd
 import Synchronization
 
 /// One period in the foreground, which a draining body uses to learn when it has to finish.
@@ -24,6 +25,8 @@ public final class ForegroundRound: Sendable {
     /// The handlers, each called once, when the round begins to end; empty from then on.
     var handlers: [Int: @Sendable () -> Void] = [:]
     var lastHandler = 0
+    /// Count what loops have left behind since then.
+    var rests: [@Sendable () async -> Int] = []
   }
   /// The round whose body the current task is part of.
   @TaskLocal static var current: ForegroundRound?
@@ -33,11 +36,12 @@ public final class ForegroundRound: Sendable {
   let clock: LifecycleClock?
   /// Whether the body is ready: false until it says so, where the foreground waits for that.
   private let wasReady: Atomic<Bool>
-  private let ready: @Sendable (ForegroundRound) -> Void
+  private let ready: @Sendable () -> Void
+  /// When the body has last made progress, in nanoseconds; zero: not yet.
+  private let progress = Atomic<Int64>(0)
 
   init(
-    clock: LifecycleClock?, isReady: Bool = true,
-    _ ready: @escaping @Sendable (ForegroundRound) -> Void = { _ in }
+    clock: LifecycleClock?, isReady: Bool = true, ready: @escaping @Sendable () -> Void = {}
   ) {
     self.clock = clock
     wasReady = Atomic(isReady)
@@ -53,17 +57,49 @@ public final class ForegroundRound: Sendable {
   public convenience init() { self.init(clock: nil) }
 
   /// Says that the body is ready, as a server is that listens. Further calls have no effect, nor has one in work that
-  /// was added without `waitsUntilReady: true`.
+  /// was added without `readyWithin:`.
   ///
   /// ```swift
-  /// lifecycle.addForeground(name: "server", draining: .seconds(20), waitsUntilReady: true) { round in
+  /// lifecycle.addForeground(name: "server", draining: .seconds(20), readyWithin: .seconds(10)) { round in
   ///   let listener = try Listener(port: 8080)
   ///   round.reportReady()
   ///   for try await client in listener.clients().untilEnding(of: round) { await serve(client, round) }
   /// }
   /// ```
   public func reportReady() {
-    if !wasReady.exchange(true, ordering: .acquiringAndReleasing) { ready(self) }
+    if !wasReady.exchange(true, ordering: .acquiringAndReleasing) { ready() }
+  }
+
+  /// Says that the work goes on, for work that was added with `stallsAfter`: a job is done, a message was answered.
+  ///
+  /// Elements that are taken through `untilEnding(of:)`, and results of ``untilEnding(_:)``, count by themselves. It
+  /// takes some 50 ns, and no lock.
+  public func reportProgress() {
+    if let clock { progress.store(clock.now.time.nanoseconds, ordering: .relaxed) }
+  }
+
+  var lastProgress: MonotonicTime? {
+    let time = progress.load(ordering: .relaxed)
+    return time == 0 ? nil : MonotonicTime(nanoseconds: time)
+  }
+
+  /// Keeps what counts the rest of a stream until the body has ended.
+  func leave(_ rest: @escaping @Sendable () async -> Int) {
+    state.withLock { $0.rests.append(rest) }
+  }
+
+  /// Returns how many elements loops have left behind.
+  func countRests() async -> Int {
+    var count = 0
+    for rest in takeRests() { count += await rest() }
+    return count
+  }
+
+  @inline(never) private func takeRests() -> [@Sendable () async -> Int] {
+    state.withLock { state in
+      defer { state.rests = [] }
+      return state.rests
+    }
   }
 
   /// Marks a round that a test has made as ending. Further calls have no effect, nor has one for a daemon's round.
@@ -120,7 +156,11 @@ public final class ForegroundRound: Sendable {
     } onEnding: {
       task.cancel()
     }
-    do { return try result.get() } catch is CancellationError where isEnding { return nil }
+    do {
+      let value = try result.get()
+      if value != nil { reportProgress() }
+      return value
+    } catch is CancellationError where isEnding { return nil }
   }
 
   /// Runs `operation`, which has a time to finish once the round is ending: for a job that can be handed back.
@@ -209,8 +249,10 @@ public final class ForegroundRound: Sendable {
 extension AsyncSequence where Self: Sendable, Element: Sendable {
   /// Returns the elements until the round is ending: then the wait for the next one is cancelled, and the loop ends.
   ///
-  /// An element that arrives at that moment is returned; elements that the sequence has buffered are not taken. Many
-  /// sequences, such as `AsyncStream`, end for good when a wait for an element is cancelled: create them within the
+  /// An element that arrives at that moment is returned. What an `AsyncStream` or an `AsyncThrowingStream` has buffered is
+  /// returned too, as long as the body may finish; it takes no new elements then. Of other sequences, nothing is.
+  ///
+  /// Many sequences, these two among them, end for good when a wait for an element is cancelled: create them within the
   /// round.
   ///
   /// - Returns: A sequence of the same elements and errors, which ends with the round.
@@ -228,25 +270,52 @@ where Base.Element: Sendable {
   let round: ForegroundRound
 
   func makeAsyncIterator() -> Iterator {
-    Iterator(source: Source(base.makeAsyncIterator()), round: round)
+    let isStream =
+      base is AsyncStream<Base.Element> || base is AsyncThrowingStream<Base.Element, any Error>
+    return Iterator(source: Source(base.makeAsyncIterator(), isStream: isStream, of: round))
   }
 
   /// Waits for each element in a separate task, which can be cancelled alone.
   struct Iterator: AsyncIteratorProtocol {
     let source: Source
-    let round: ForegroundRound
 
     mutating func next() async throws -> Base.Element? { try await next(isolation: nil) }
 
     mutating func next(isolation _: isolated (any Actor)?) async throws -> Base.Element? {
       let source = source
-      return try await round.untilEnding { try await source.iterator.next() }
+      let element = try await source.round.untilEnding { try await source.iterator.next() }
+      let mayFinish = source.isStream && source.round.isEnding && !Task.isCancelled
+      return element == nil && mayFinish ? await source.buffered() : element
     }
   }
 
   /// Unchecked: the iterator is used by one task after another, since each is waited for before the next begins.
   final class Source: @unchecked Sendable {
     var iterator: Base.AsyncIterator
-    init(_ iterator: Base.AsyncIterator) { self.iterator = iterator }
+    /// Whether it returns what it has buffered to a task that is cancelled.
+    let isStream: Bool
+    let round: ForegroundRound
+
+    init(_ iterator: Base.AsyncIterator, isStream: Bool, of round: ForegroundRound) {
+      (self.iterator, self.isStream, self.round) = (iterator, isStream, round)
+    }
+
+    /// Returns the next element that is there, and waits for none.
+    func buffered() async -> Base.Element? {
+      let next = Task { try await iterator.next() }
+      next.cancel()
+      return try? await next.value
+    }
+
+    deinit {
+      // The loop has been left; what it has left behind is lost, unless somebody else has the stream.
+      guard isStream, round.isEnding else { return }
+      let rest = RoundElements.Source(iterator, isStream: false, of: round)
+      round.leave {
+        var count = 0
+        while await rest.buffered() != nil { count += 1 }
+        return count
+      }
+    }
   }
 }

@@ -1,39 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One delivery of a transition: a notification, or the wait for the body of `run` to end.
+/// One delivery of a transition: a notification, or what only work that runs throughout receives.
 enum LifecycleStep: Sendable {
   case kind(NotificationKind)
   case posted(LifecyclePost)
-  /// The wait for the body of `run`, which was cancelled, to end.
-  case bodyEnds
+  /// Work that runs throughout begins: all have finished launching.
+  case workBegins
+  /// It ends, and so does the body of `run`: everything else has paused.
+  case workEnds
 
-  /// The kind of notification; `nil` for a post and for `bodyEnds`.
+  /// The kind of notification; `nil` for a post and for work.
   var kind: NotificationKind? { if case .kind(let kind) = self { kind } else { nil } }
 
-  var isDownward: Bool { kind?.row.direction == .down }
+  var isDownward: Bool { endsWork || kind?.row.direction == .down }
+
+  /// Whether work begins with the step.
+  var beginsWork: Bool {
+    switch self {
+    case .workBegins, .kind(.willEnterForeground): true
+    default: false
+    }
+  }
+
+  /// Whether work ends with it.
+  var endsWork: Bool {
+    switch self {
+    case .workEnds, .kind(.didEnterBackground): true
+    default: false
+    }
+  }
 
   /// Whether a termination skips the rest of this delivery.
   var yieldsToTermination: Bool {
-    if case .bodyEnds = self { false } else { kind?.row.yields ?? true }
+    if case .workEnds = self { false } else { kind?.row.yields ?? true }
   }
 
   /// How the step changes the state of the observers that receive it.
-  var change: NotificationKind.Change { kind?.row.change ?? .nothing }
+  var change: NotificationKind.Change {
+    switch self {
+    case .kind(let kind): kind.row.change
+    case .posted: .nothing
+    case .workBegins: .work(begins: true)
+    case .workEnds: .work(begins: false)
+    }
+  }
 
-  var name: String { type.map { String(nameOf: $0) } ?? "the body's end" }
+  var name: String {
+    type.map { String(nameOf: $0) } ?? (beginsWork ? "the beginning of work" : "the end of work")
+  }
   var isHealthCheck: Bool { kind == .checkHealth }
   var isPause: Bool { kind == .didEnterBackground }
   var isSave: Bool { kind == .shouldSaveState }
 
-  /// The notification's type; `nil` for `bodyEnds`, which no observer receives.
+  /// The notification's type; `nil` for work, of which no observer is notified.
   var type: (any LifecycleNotification.Type)? {
     if case .posted(let post) = self { Swift.type(of: post.notification) } else { kind?.row.type }
+  }
+
+  /// The type under which a report has it: work that runs throughout begins with the launch, and ends with the daemon.
+  var reportedType: (any LifecycleNotification.Type)? {
+    switch self {
+    case .workBegins: DidFinishLaunching.self
+    case .workEnds: WillTerminate.self
+    default: type
+    }
   }
 
   func notification(_ context: LifecycleContext) -> (any LifecycleNotification)? {
     switch self {
     case .kind(let kind): kind.row.make(context)
     case .posted(let post): post.notification
-    case .bodyEnds: nil
+    case .workBegins, .workEnds: nil
     }
   }
 

@@ -16,12 +16,12 @@ package enum NotificationKind: Int, CaseIterable, Sendable {
       Row(
         WillEnterForeground.init, done: "in the foreground", act: "foreground",
         changes: .state(.foreground, from: .background)
-      ) { ($0 as? any ForegroundObserver.Type)?.foregroundHook }
+      ) { ($0 as? any ForegroundObserver.Type)?.hook }
     case .didEnterBackground:
       Row(
         DidEnterBackground.init, .down, yields: false, done: "paused", act: "pause",
         changes: .state(.background, from: .foreground)
-      ) { ($0 as? any BackgroundObserver.Type)?.backgroundHook }
+      ) { ($0 as? any BackgroundObserver.Type)?.hook }
     case .shouldSaveState:
       Row(ShouldSaveState.init, .down, yields: false, done: "saved", act: "save") {
         ($0 as? any StateObserver.Type)?.hook
@@ -48,7 +48,7 @@ package enum NotificationKind: Int, CaseIterable, Sendable {
       }
     case .willTerminate:
       Row(WillTerminate.init, .down, yields: false, done: "terminated", act: "terminate") {
-        ($0 as? any TerminationObserver.Type)?.terminationHook
+        ($0 as? any TerminationObserver.Type)?.hook
       }
     }
   }
@@ -56,7 +56,6 @@ package enum NotificationKind: Int, CaseIterable, Sendable {
 
 // MARK: Calls
 
-// A type with several hooks has several of these, so each is named where a type of the package has it.
 extension LaunchObserver {
   fileprivate static var hook: Hook.Method {
     { try await cast($0).didFinishLaunching(DidFinishLaunching(context: $2)) }
@@ -64,13 +63,13 @@ extension LaunchObserver {
 }
 
 extension ForegroundObserver {
-  static var foregroundHook: Hook.Method {
+  fileprivate static var hook: Hook.Method {
     { try await cast($0).willEnterForeground(WillEnterForeground(context: $2)) }
   }
 }
 
 extension BackgroundObserver {
-  static var backgroundHook: Hook.Method {
+  fileprivate static var hook: Hook.Method {
     { try await cast($0).didEnterBackground(DidEnterBackground(context: $2)) }
   }
 }
@@ -112,7 +111,7 @@ extension HealthObserver {
 }
 
 extension TerminationObserver {
-  static var terminationHook: Hook.Method {
+  fileprivate static var hook: Hook.Method {
     { try await cast($0).willTerminate(WillTerminate(context: $2)) }
   }
 }
@@ -133,6 +132,8 @@ extension NotificationKind {
     /// It is delivered to observers in the second state, and moves them to the first.
     case state(LifecycleState, from: LifecycleState)
     case suspended(Bool)
+    /// Work that runs throughout begins, or ends.
+    case work(begins: Bool)
   }
 
   /// The properties of a notification.

@@ -7,7 +7,10 @@ enum ObserverName: Sendable {
   case given(String)
   case closure(file: StaticString, line: UInt)
   case foreground(file: StaticString, line: UInt)
+  case task(file: StaticString, line: UInt)
   case body
+
+  var isBody: Bool { if case .body = self { true } else { false } }
 }
 
 extension ObserverName: CustomStringConvertible {
@@ -20,6 +23,7 @@ extension ObserverName: CustomStringConvertible {
     case .given(let name): name
     case .closure(let file, let line): "closure at \(file):\(line)"
     case .foreground(let file, let line): "foreground at \(file):\(line)"
+    case .task(let file, let line): "task at \(file):\(line)"
     case .body: "body"
     }
   }

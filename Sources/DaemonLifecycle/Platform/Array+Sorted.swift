@@ -13,11 +13,14 @@ extension Array {
 }
 
 extension Array where Element: Equatable {
-  /// Adds an element to a sorted array, or removes it; each is there once.
-  mutating func set(_ element: Element, _ isThere: Bool, by isBefore: (Element, Element) -> Bool) {
+  /// Adds an element to a sorted array, or removes it; each is there once. Returns whether that changes it.
+  @discardableResult mutating func set(
+    _ element: Element, _ isThere: Bool, by isBefore: (Element, Element) -> Bool
+  ) -> Bool {
     let index = partitioningIndex { !isBefore($0, element) }
     let wasThere = index < count && self[index] == element
     if isThere, !wasThere { insert(element, at: index) }
     if !isThere, wasThere { remove(at: index) }
+    return isThere != wasThere
   }
 }

@@ -14,9 +14,18 @@ struct LifecycleMembers: Sendable {
     var isBusy = false
     /// Whether it received WillSuspend, so that it will receive DidResume.
     var isSuspended = false
+    /// What it is of the work that runs throughout.
+    var throughout = Throughout.none
     /// Whether its launch failed: it receives nothing more, above all no ShouldSaveState, since it did not restore its
     /// state.
     var launchFailed = false
+
+    enum Throughout: Sendable {
+      case none
+      /// It begins when all have finished launching.
+      case waiting
+      case begun
+    }
 
     /// Whether it should receive a step with this change. Changes of state apply only to members in the preceding
     /// state. A member that was not notified of the launch has nothing to pause, save or close.
@@ -27,6 +36,7 @@ struct LifecycleMembers: Sendable {
       // One that was busy when the others were paused may be free again by now.
       case .suspended(true): reachedState == .background
       case .suspended(false): isSuspended
+      case .work(let begins): throughout == (begins ? .waiting : .begun)
       case .nothing: reachedState != .launching
       }
     }

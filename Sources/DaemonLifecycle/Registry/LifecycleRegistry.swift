@@ -28,7 +28,7 @@ struct LifecycleRegistry: Sendable {
     case none
     /// Too late: the daemon is terminating.
     case refused
-    /// The termination begins: skip the rest of the current step if it yields, cancel the body.
+    /// The termination begins: skip the rest of the current step if it yields.
     case terminate
     /// The second signal: cancel running hooks that do not save; only the save reserve is left.
     case expedite
@@ -83,13 +83,13 @@ struct LifecycleRegistry: Sendable {
     if case .terminate = event.request { return terminate(event.cause) }
     guard termination == nil, state != .terminated else { return .refused }
     switch event.request {
-    case .pause(let reason): setReason(reason, true)
-    case .resume(let reason): setReason(reason, false)
+    case .pause(let reason): set(reason, true)
+    case .resume(let reason): set(reason, false)
     case .suspend:
-      setReason(.suspend, true)
+      set(.suspend, true)
       wantsSleep = true
     case .wakeUp:
-      setReason(.suspend, false)
+      set(.suspend, false)
       wantsSleep = false
     case .post(let notification):
       requests.enqueue(post ?? LifecyclePost(notification), event.cause)
@@ -104,7 +104,7 @@ struct LifecycleRegistry: Sendable {
     return .none
   }
 
-  private mutating func setReason(_ reason: BackgroundReason, _ isThere: Bool) {
+  private mutating func set(_ reason: BackgroundReason, _ isThere: Bool) {
     backgroundReasons.set(reason, isThere) { $0.name < $1.name }
   }
 
@@ -121,7 +121,7 @@ struct LifecycleRegistry: Sendable {
     transitionKind = .termination
     // A daemon that was never launched has nothing to end.
     let isLaunched = state != .launching
-    steps = isLaunched ? ([.bodyEnds] + LifecycleTransition.termination.row.steps)[...] : []
+    steps = isLaunched ? ([.workEnds] + LifecycleTransition.termination.row.steps)[...] : []
     if !isLaunched { state = .terminated }
     return .terminate
   }
@@ -133,6 +133,9 @@ struct LifecycleRegistry: Sendable {
   /// Adds a member. One that could catch up at once, and has a hook for nothing that it has missed, skips that.
   mutating func add(_ member: MachineObserver) {
     members.add(member)
+    if let form = member.work?.form, form != .foreground {
+      members.update(member.id) { $0.throughout = form == .body ? .begun : .waiting }
+    }
     guard !isInTransition, holds == 0, termination == nil,
       state == .foreground || state == .background, !member.receives(.kind(.didFinishLaunching)),
       state == .background || !member.receives(.kind(.willEnterForeground))
@@ -154,6 +157,7 @@ struct LifecycleRegistry: Sendable {
     switch current?.change {
     case .state(let state, _): members.update(id) { $0.reachedState = state }
     case .suspended(let isSuspended): members.update(id) { $0.isSuspended = isSuspended }
+    case .work(let begins): members.update(id) { $0.throughout = begins ? .begun : .none }
     case .nothing, nil: break
     }
   }
@@ -166,7 +170,7 @@ struct LifecycleRegistry: Sendable {
       switch step.change {
       case .state(_, let earlier): member.reachedState = earlier
       case .suspended(let isSuspended): member.isSuspended = !isSuspended
-      case .nothing: break
+      case .work, .nothing: break
       }
     }
   }
@@ -208,7 +212,9 @@ struct LifecycleRegistry: Sendable {
     if termination != nil { return nextTerminationStep() }
     let isLaunch = state == .launching || isLaunchTransition
     guard holds == 0 || isLaunch else { return nil }
-    return (holds == 0 ? catchUp() : nil) ?? nextTransitionStep()
+    let late =
+      holds == 0 ? catchUp() : mayWorkBegin ? plan(.workBegins, cause: transitionCause) : nil
+    return late ?? nextTransitionStep()
   }
 
   /// Ends the current step, which may have been overtaken. Returns true when its transition is over too.
@@ -242,7 +248,6 @@ struct LifecycleRegistry: Sendable {
     }
     guard !steps.isEmpty else { return nil }
     let step = steps.removeFirst()
-    if case .bodyEnds = step { return plan(step, cause: transitionCause) { _ in false } }
     return plan(step, cause: transitionCause)
   }
 
@@ -253,7 +258,8 @@ struct LifecycleRegistry: Sendable {
       members.update(id) { if !$0.isBusy { $0.reachedState = .background } }
     }
     entersAgain = []
-    guard state != .launching, let step = missed().map(LifecycleStep.kind) else { return nil }
+    guard state != .launching, let step = missed() else { return nil }
+    if case .workBegins = step, !steps.isEmpty { return plan(step, cause: transitionCause) }
     if steps.isEmpty {
       transitionNumber += 1
       transitionKind = .catchUp
@@ -265,15 +271,23 @@ struct LifecycleRegistry: Sendable {
   }
 
   /// Returns the first step that a member has missed and can receive now.
-  private func missed() -> NotificationKind? {
-    let isMissed = { (kind: NotificationKind) -> Bool in
-      let change = kind.row.change
-      return members.contains { !$0.isBusy && $0.shouldReceive(change) }
-    }
-    if isMissed(.didFinishLaunching) { return .didFinishLaunching }
-    if !isSuspended, isMissed(.didResume) { return .didResume }
-    let last = state == .foreground ? NotificationKind.willEnterForeground : .didEnterBackground
+  private func missed() -> LifecycleStep? {
+    if isMissed(.kind(.didFinishLaunching)) { return .kind(.didFinishLaunching) }
+    if mayWorkBegin { return .workBegins }
+    if !isSuspended, isMissed(.kind(.didResume)) { return .kind(.didResume) }
+    let last = LifecycleStep.kind(
+      state == .foreground ? .willEnterForeground : .didEnterBackground)
     return isMissed(last) ? last : nil
+  }
+
+  private func isMissed(_ step: LifecycleStep) -> Bool {
+    let change = step.change
+    return members.contains { !$0.isBusy && $0.shouldReceive(change) }
+  }
+
+  /// Whether work that runs throughout is to begin, and all have finished launching.
+  private var mayWorkBegin: Bool {
+    state != .launching && isMissed(.workBegins) && !isMissed(.kind(.didFinishLaunching))
   }
 
   private mutating func nextTransitionStep() -> Plan? {

@@ -58,7 +58,7 @@ enum LifecycleTransition: Int, CaseIterable, Sendable {
 
   /// What a transition delivers, and its words.
   final class Row: Sendable {
-    /// The steps, in order; none where they depend on the request. A termination waits for the body before them.
+    /// The steps, in order; none where they depend on the request. A termination ends work before them.
     let steps: [LifecycleStep]
     /// The name in the journal: `journalctl LIFECYCLE_EVENT=…`.
     let event: String

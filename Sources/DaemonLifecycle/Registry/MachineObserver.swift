@@ -12,19 +12,21 @@ class MachineObserver: @unchecked Sendable {
   let receives: [ObjectIdentifier?]
   /// How long each of its hooks may take; `nil` for the default.
   let timeout: Duration?
-  /// Whether it is the rounds of a `foreground { … }`, which need what the hooks before theirs provide.
-  let isRounds: Bool
+  /// What its author has said of a work, which has a body in place of hooks; `nil` for an observer.
+  let work: WorkOptions?
+  let isWork: Bool
 
   init(
     id: ObserverID, phase: LifecyclePhase, name: ObserverName, receives: [ObjectIdentifier?],
-    timeout: Duration? = nil, isRounds: Bool = false
+    timeout: Duration? = nil, work: WorkOptions? = nil
   ) {
     self.id = id
     self.timeout = timeout ?? phase.timeout
     self.phase = phase
     self.name = name
     self.receives = receives
-    self.isRounds = isRounds
+    self.work = work
+    isWork = work != nil
   }
 
   /// Returns the index of the hook for notifications of a type, by which the shell finds it; `kind` is `nil` for custom
@@ -34,9 +36,20 @@ class MachineObserver: @unchecked Sendable {
     receives.firstIndex { $0 == notification || $0 == nil && kind != .checkHealth }
   }
 
+  /// Returns the index of the hook for a step, of which the notification has this type. A work has one, its body.
+  func hook(for notification: ObjectIdentifier?, _ step: LifecycleStep) -> Int? {
+    if let work { return work.concerns(step) ? 0 : nil }
+    return notification.flatMap { hook(for: $0, step.kind) }
+  }
+
+  /// How long it may take for a step; `nil` for the default. Work has another limit for its start than for its end.
+  @inline(__always) func limit(of step: LifecycleStep) -> Duration? {
+    isWork && step.beginsWork ? work?.readyWithin : timeout
+  }
+
   /// Whether it has a hook for a step.
   func receives(_ step: LifecycleStep) -> Bool {
-    step.type.map { hook(for: ObjectIdentifier($0), step.kind) != nil } ?? false
+    hook(for: step.type.map { ObjectIdentifier($0) }, step) != nil
   }
 
   /// Whether it is before another in the order, the members of a concurrent phase among themselves too.

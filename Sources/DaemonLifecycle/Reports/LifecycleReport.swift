@@ -74,6 +74,10 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     /// The number of the observer's registration.
     package internal(set) var registration: UInt64 = 0
 
+    /// How many elements of streams work has left behind that it had taken over with `untilEnding(of:)`: its time was
+    /// over, or it was cancelled. They are lost, unless who sent them sends them again.
+    public internal(set) var elementsLeft = 0
+
     /// The observer's name: the one that was given, its type, `closure at Module/File.swift:42`, or `body`.
     public var observer: String { name.description }
 
@@ -106,10 +110,12 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
       return "\(subject): \(outcome.word) after \(duration.forReading)\(why)"
     }
 
-    /// The reason after a colon, if there is one.
+    /// The reason after a colon, if there is one, and what was left behind.
     var why: String {
-      if case .failed(let error) = outcome { return ": \(errorText ?? "\(error)")" }
-      return outcome.reason.map { ": \($0)" } ?? ""
+      let rest =
+        elementsLeft == 0 ? "" : ", \(elementsLeft) element\(elementsLeft == 1 ? "" : "s") left"
+      if case .failed(let error) = outcome { return ": \(errorText ?? "\(error)")\(rest)" }
+      return (outcome.reason.map { ": \($0)" } ?? "") + rest
     }
   }
 

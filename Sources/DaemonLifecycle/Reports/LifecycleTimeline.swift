@@ -131,7 +131,7 @@ extension LifecycleReport.Entry {
   fileprivate var words: String {
     let row = notification.flatMap { NotificationKind($0)?.row }
     let act = row?.act ?? notification.map { "\($0)" } ?? "end"
-    if outcome.isCompleted { return row?.done ?? notification.map { "\($0)" } ?? "ended" }
+    if outcome.isCompleted { return (row?.done ?? notification.map { "\($0)" } ?? "ended") + why }
     return "\(act) \(outcome.word)\(why)"
   }
 }

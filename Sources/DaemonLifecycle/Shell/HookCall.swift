@@ -17,9 +17,8 @@ struct HookCall: Sendable {
   ) {
     reference = CallReference(id, call.constants, core)
     delivery = call.constants
-    // Not a cast that checks, which every call would pay: the shell adds nothing but entries, and only the body, which
-    // no driver calls, has no member.
-    entry = unsafeDowncast(call.member!, to: ObserverEntry.self)
+    // Not a cast that checks, which every call would pay: the shell adds nothing but entries.
+    entry = unsafeDowncast(call.member, to: ObserverEntry.self)
     hook = entry.hooks[call.hook]
     self.driver = driver
   }
@@ -48,10 +47,6 @@ struct HookCall: Sendable {
         try await hook.call(consume target, step, LifecycleContext(reference))
       }
       return .completed
-    } catch let late as ForegroundRounds.LateError {
-      var failure = Failure(late.error)
-      failure.isLate = true
-      return .failed(failure)
     } catch {
       // Here, since it is user code: on the hook's driver, within the hook's time.
       return .failed(Failure(error))

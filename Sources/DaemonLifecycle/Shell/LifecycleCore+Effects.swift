@@ -5,7 +5,7 @@ import Synchronization
 // The machine's effects: calls are bound to drivers under the lock, everything else is performed outside.
 extension LifecycleCore {
   /// The work that a critical section leaves to be done outside of the lock.
-  struct Work: ~Copyable {
+  struct Errands: ~Copyable {
     /// The next call of the driver that has ended one.
     var next: HookCall?
     /// The call for a driver that rests, or a new one.
@@ -42,7 +42,7 @@ extension LifecycleCore {
 
   /// Binds new calls. One driver takes the next call; the others wait for a free driver, or for `startWaiting`.
   func bindStarts(
-    _ state: inout State, _ work: inout Work, at now: MonotonicTime, for driver: HookDriver?
+    _ state: inout State, _ work: inout Errands, at now: MonotonicTime, for driver: HookDriver?
   ) {
     let isNew = state.effects.starts.count > state.waitingStarts
     if let driver { work.next = nextCall(&state, at: now, for: driver) }
@@ -83,7 +83,7 @@ extension LifecycleCore {
 
   /// Marks the driver's next call as begun, or as on its way to its actor, in this critical section. Not when there is
   /// other work first, such as sending messages: the observer may be removed meanwhile.
-  func takeOver(_ state: inout State, _ work: inout Work) {
+  func takeOver(_ state: inout State, _ work: inout Errands) {
     guard !work.isLeft, let next = work.next else { return }
     _ = state.machine.calls.move(next.id, to: next.hook.asActor == nil ? .begun : .driven)
     work.next.update { $0.isTakenOver = true }
@@ -96,7 +96,7 @@ extension LifecycleCore {
     }
   }
 
-  func bindRare(_ state: inout State, _ work: inout Work) {
+  func bindRare(_ state: inout State, _ work: inout Errands) {
     if let code = state.effects.exitsWith { exitProcess(code) }
     for case let entry as ObserverEntry in state.effects.removed { state.index.remove(entry) }
     work.isOverdue = state.effects.isOverdue
@@ -128,7 +128,7 @@ extension LifecycleCore {
   }
 
   @inline(never)
-  func perform(_ work: consuming Work) {
+  func perform(_ work: consuming Errands) {
     if work.isOverdue { endProcess() }
     if let shown = work.readiness { show(shown) }
     if let mail = work.mail.take() { send(consume mail) }
@@ -138,18 +138,14 @@ extension LifecycleCore {
   }
 
   private func perform(_ rare: consuming Effects) {
-    if rare.cancelsBody {
-      switch state.withLock({ $0.body.cancel() }) {
-      case .waiting: handle(.bodyEnded(nil))
-      case .running(let task): cancel(task)
-      case .beginning, .cancelled: break
+    for case (let id, let runner as WorkRunner, let action) in rare.works {
+      switch action {
+      // What these call is user code.
+      case .finish, .cancel: executor.enqueue(.work { runner.perform(action, of: id) })
+      default: runner.perform(action, of: id)
       }
     }
-    if let all = rare.cancelsAllRounds {
-      for rounds in state.withLock({ $0.rounds }) {
-        executor.enqueue(.work { all ? rounds.hurry() : rounds.revoke() })
-      }
-    }
+    if let name = rare.stalled { logThreads("\(name) has stalled") { .warning($0) } }
     if let round = rare.healthRound { askExecutors(of: round) }
     // Cancellation handlers and deinits are user code. One item each: a handler that blocks must not keep the others
     // from being cancelled.
@@ -234,7 +230,7 @@ extension LifecycleCore {
     case .answered: break
     case .launchEnded(let report, let waiters): waiters(report)
     case .exited(let exit, let waiters):
-      endStreamsAndRounds()
+      endStreams()
       waiters(exit)
     case .reached(let waiter): waiter.end()
     }
@@ -265,14 +261,12 @@ extension LifecycleCore {
     for sink in sinks { retry(sink, at: sink.receive(fact)) }
   }
 
-  func endStreamsAndRounds() {
-    let (streams, rounds) = state.withLock { state in
-      defer { (state.streams, state.rounds) = ([], []) }
-      return (state.streams, state.rounds)
+  func endStreams() {
+    let streams = state.withLock { state in
+      defer { state.streams = [] }
+      return state.streams
     }
     if !streams.isEmpty { resume { for stream in streams { stream.finish() } } }
-    // What they cancel is user code.
-    for rounds in rounds { executor.enqueue(.work { rounds.close() }) }
   }
 
   /// Without a free thread neither can answer; the next tick asks again. At most one question waits in the main

@@ -10,8 +10,8 @@ extension LifecycleCore {
     _ observer: some LifecycleObserver, isOwned: Bool = true,
     _ options: ObserverEntry.Options = .init()
   ) {
-    if !options.isRounds { recorder?.didAdd(observer) }
-    let hooks = options.isRounds ? ForegroundRounds.hooks : .of(type(of: observer))
+    recorder?.didAdd(observer)
+    let hooks = TypeHooks.of(type(of: observer))
     let candidates = change { state, now in
       let owner = ObjectIdentifier(observer)
       guard !state.index.hasObserver(owner) else { return Candidates(nil, nil) }
@@ -37,7 +37,7 @@ extension LifecycleCore {
     closures: [Hook], owner: (any AnyObject & Sendable)?, _ options: ObserverEntry.Options,
     name: ObserverName
   ) -> ObserverID {
-    recorder?.didObserve((options.name ?? name).description)
+    recorder?.didObserve(options.name(orElse: name).description)
     let (id, candidates) = change { state, now in
       let id = state.machine.registry.members.nextID(state.newID())
       let entry = ObserverEntry(id: id, closures: closures, owner: owner, options, name: name)
@@ -67,30 +67,25 @@ extension LifecycleCore {
     reap(candidates.1)
   }
 
-  /// Adds the rounds of a `foreground { … }`, or ends them when the daemon has ended.
-  @inline(never) func addRounds(_ rounds: ForegroundRounds, _ options: ObserverEntry.Options) {
-    var options = options
-    options.isRounds = true
-    add(rounds, options)
-    let isOver = state.withLock { state in
+  /// Adds a work, unless the daemon has ended: then it returns `nil`. The body of `run` begins at once, unless the daemon
+  /// terminates: the check and the start are one step, so that it either never begins or is waited for.
+  @discardableResult @inline(never) func add(
+    _ runner: WorkRunner, _ work: WorkOptions, _ options: ObserverEntry.Options
+  ) -> ObserverID? {
+    change { state, now in
       let isOver = state.machine.stop.exit != nil || state.machine.isClosed
-      if !isOver { state.rounds.append(rounds) }
-      return isOver
+      if isOver || work.form == .body && state.machine.isTerminating { return nil }
+      let id = state.machine.registry.members.nextID(state.newID())
+      state.handle(.add(ObserverEntry(id: id, runner, work, options)), at: now)
+      return id
     }
-    if isOver { rounds.close() }
-  }
-
-  @inline(never) func removeRounds(_ rounds: ForegroundRounds) {
-    remove(owner: rounds)
-    state.withLock { $0.rounds.removeAll { $0 === rounds } }
-    rounds.forget()
   }
 
   func remove(_ id: ObserverID) { handle(.remove([id])) }
 
   /// Removes everything that the object has registered, as an observer and as an owner.
   func remove(owner: AnyObject) {
-    if let recorder, !(owner is ForegroundRounds) { recorder.didRemove(owner) }
+    recorder?.didRemove(owner)
     let ownerID = ObjectIdentifier(owner)
     change { state, now in
       state.handle(.remove(state.index.ids(of: ownerID)), at: now)

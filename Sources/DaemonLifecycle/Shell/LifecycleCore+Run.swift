@@ -74,29 +74,10 @@ extension LifecycleCore {
     }
   }
 
-  /// Runs the body in its own task on the cooperative pool, so that it can be abandoned like a hook.
-  ///
-  /// It is not started when the daemon terminates already. The check and the start are one step, so that the body
-  /// either never begins or is waited for.
+  /// Runs the body as a work whose end is the daemon's.
   @inline(never) func start(body: RunBody) {
-    let begins = change { state, now in
-      guard !state.machine.isTerminating else { return false }
-      state.handle(.bodyBegan, at: now)
-      return true
-    }
-    guard begins else { return }
-    useSwiftPool {
-      guard self.state.withLock({ $0.body.begin() }) else { return }
-      let task = Task.detached(executorPreference: self.executor.pool) {
-        do {
-          try await body.run()
-          self.handle(.bodyEnded(nil))
-        } catch {
-          self.handle(.bodyEnded(Failure(error)))
-        }
-      }
-      if self.state.withLock({ $0.body.run(as: task) }) { task.cancel() }
-    }
+    add(
+      WorkRunner(self, .body) { _ in try await body.run() }, WorkOptions(form: .body), .init())
   }
 
   /// Returns on the executor's thread when its caller is not isolated: the caller then goes on without the

@@ -117,7 +117,9 @@ extension LifecycleCore {
   }
 
   func endTestWaiters(_ state: inout State) {
-    let (isIdle, count) = (state.machine.isIdle, state.timers.count)
+    let (isIdle, count) = (
+      state.machine.isIdle, state.timers.count + state.machine.works.counts.waiting
+    )
     func isOver(_ waiter: (sleeper: Sleeper, count: Int?)) -> Bool {
       waiter.count.map { $0 <= count } ?? isIdle
     }
@@ -128,7 +130,9 @@ extension LifecycleCore {
   }
 
   /// How many tasks sleep on the clock.
-  package var sleeperCount: Int { state.withLock { $0.timers.count } }
+  package var sleeperCount: Int {
+    state.withLock { $0.timers.count + $0.machine.works.counts.waiting }
+  }
 
   /// Takes a job that is ready: it is performed by the call, isolated to an executor.
   package func takeReady() -> (@Sendable (UnownedSerialExecutor) -> Void)? {

@@ -11,7 +11,7 @@ import Synchronization
 ///
 /// The order of locks: `state` is taken first. While it is held only two others may be taken: the poll's, and that of a
 /// test's substitute for `_exit`. Under these no lock is taken. `sources` is taken before a source's own lock, that of
-/// rounds before a round's or a sleeper's, and that of the preservation before those that it makes it with. No other two locks are
+/// a runner before a round's or a sleeper's, and that of the preservation before those that it makes it with. No other two locks are
 /// held at once.
 @_documentation(visibility: internal)
 public final class LifecycleCore: TimeKeeper, Sendable {
@@ -38,12 +38,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var restingDrivers: [HookDriver] = []
     /// The set-up, until it has ended.
     var setUp: Task<Void, any Error>?
-    /// The body of `run`.
-    var body = BodyTask.waiting
     /// In the order in which they were made.
     var streams: [StreamSubscriber] = []
-    /// Those of `foreground { … }`, which end with the daemon whatever hooks they receive.
-    var rounds: [ForegroundRounds] = []
     var timers = TimerQueue()
     /// The job that terminates the service: unknown, or none (which is also one that can't be read), or this one.
     var unitJob: UnitJob??
@@ -210,7 +206,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   func ended(
     _ call: HookCall, _ end: LifecycleMachine.CallEnd, isCancelled: Bool
   ) -> Continuation {
-    var work = Work()
+    var work = Errands()
     let (isReusable, hasDeadline) = state.withLock { state in
       let now = now
       // A call that was withdrawn is unknown: it may have been cancelled before.
@@ -252,7 +248,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// Changes the state, and does afterwards what must not be done under the lock.
   @discardableResult
   func change<T: Sendable>(_ body: (inout State, MonotonicTime) -> T) -> T {
-    var work = Work()
+    var work = Errands()
     let (result, hasDeadline): (T, Bool) = state.withLock { state in
       let now = now
       let result = body(&state, now)
@@ -262,7 +258,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     return result
   }
 
-  private func finish(_ work: consuming Work, _ hasDeadline: Bool) {
+  private func finish(_ work: consuming Errands, _ hasDeadline: Bool) {
     if hasDeadline { executor.listenIfMissing() }
     if work.isLeft { perform(work) }
   }
@@ -273,7 +269,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// - Parameter driver: The driver that has ended its call, and can take another.
   @inline(never)
   private func bind(
-    _ state: inout State, _ work: inout Work, at now: MonotonicTime, for driver: HookDriver?
+    _ state: inout State, _ work: inout Errands, at now: MonotonicTime, for driver: HookDriver?
   ) -> Bool {
     if state.isMockLaunching, state.machine.isIdle { receiveEarly(&state) }
     bindStarts(&state, &work, at: now, for: driver)
@@ -368,7 +364,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     if !isExiting { closeSources() }
     handle(.close)
     for output in state.withLock({ $0.readiness }) { output.set(false, number: .max) }
-    endStreamsAndRounds()
+    endStreams()
     let sleepers = state.withLock { $0.timers.removeExpired(at: .distantFuture) }
     for sleeper in sleepers { sleeper.end(throwing: CancellationError()) }
     for driver in takeRestingDrivers() { driver.end() }

@@ -6,24 +6,13 @@
 final class ObserverEntry: MachineObserver, @unchecked Sendable {
   /// The user's options for an observer.
   struct Options: Sendable {
-    var phase: LifecyclePhase
-    /// The name; `nil` for its type, or its place in the source.
-    var name: ObserverName?
+    /// `nil` for its type, or its place in the source.
+    var name: String?
+    var phase = LifecyclePhase.standard
     /// How long each of its hooks may take; `nil` for the phase's timeout, else the configuration's.
     var timeout: Duration?
-    /// Whether it is the rounds of a `foreground { … }`. Their type is not asked for: it takes a tenth of a start to
-    /// make.
-    var isRounds = false
 
-    /// - Parameter place: The name when the user gives none.
-    init(
-      name: String? = nil, orElse place: ObserverName? = nil,
-      phase: LifecyclePhase = .standard, timeout: Duration? = nil
-    ) {
-      self.name = name.map { .given($0) } ?? place
-      self.phase = phase
-      self.timeout = timeout
-    }
+    func name(orElse other: ObserverName) -> ObserverName { name.map { .given($0) } ?? other }
   }
 
   /// The hooks, by index.
@@ -55,8 +44,8 @@ final class ObserverEntry: MachineObserver, @unchecked Sendable {
     owned = isOwned ? observer : nil
     super.init(
       id: id, phase: options.phase,
-      name: options.name ?? .type(type, number: isOwned ? number : 1),
-      receives: hooks.receives, timeout: options.timeout, isRounds: options.isRounds)
+      name: options.name(orElse: .type(type, number: isOwned ? number : 1)),
+      receives: hooks.receives, timeout: options.timeout)
   }
 
   /// The type that this one is named after, and its number.
@@ -77,8 +66,21 @@ final class ObserverEntry: MachineObserver, @unchecked Sendable {
     owned = owner == nil ? Anchor() : nil
     target = owner ?? owned
     super.init(
-      id: id, phase: options.phase, name: options.name ?? name,
+      id: id, phase: options.phase, name: options.name(orElse: name),
       receives: closures.map(\.notification), timeout: options.timeout)
+  }
+
+  /// A work, which has no hooks, and which nobody removes by an object.
+  init(id: ObserverID, _ runner: WorkRunner, _ work: WorkOptions, _ options: Options) {
+    var work = work
+    work.runner = runner
+    hooks = []
+    (type, ownerID) = (nil, nil)
+    isObserver = false
+    (target, owned) = (runner, runner)
+    super.init(
+      id: id, phase: options.phase, name: runner.name, receives: [], timeout: options.timeout,
+      work: work)
   }
 
   private final class Anchor: Sendable {}

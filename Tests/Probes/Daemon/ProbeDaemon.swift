@@ -22,7 +22,7 @@ import Glibc
     "broken-stderr": brokenStderr, "storm": storm, "send": sendStorm, "memory": memory,
     "state": keepState, "robbed": robbed, "late-uses": lateUses, "one-lost": oneLost,
     "poll-refused": pollRefused, "unstarted": unstarted, "threadless": threadless,
-    "escalation": escalation, "hosted": hosted, "print": prints, "thief": thief,
+    "escalation": escalation, "hosted": hosted, "print": prints, "thief": thief, "works": works,
   ]
 }
 

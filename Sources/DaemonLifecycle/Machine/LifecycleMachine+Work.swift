@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonSystemd
+
+// Work: what its rules say is done here, with the calls that wait for it.
+extension LifecycleMachine {
+  /// What happens to a work, whose body the shell runs.
+  enum WorkInput: Sendable {
+    case ready(run: UInt64)
+    /// `share`: the part of a restart's delay to wait for. `rest`: how many elements of streams it has left behind.
+    case ended(run: UInt64, Failure?, share: Double = 1, rest: Int = 0)
+    /// `nil`: never.
+    case progressed(run: UInt64, at: MonotonicTime?)
+    case callerCancelled
+  }
+
+  mutating func take(_ input: WorkInput, of id: ObserverID) {
+    guard let work = works[id] else { return }
+    switch input {
+    case .ready(let run): ready(run, of: work)
+    case .ended(let run, let failure, let share, let rest):
+      works[known: id].rest = rest
+      ended(run, failure, share, of: work)
+    case .progressed(let run, let time):
+      take(works[known: id].progressed(run, at: time, now: now), of: id)
+    case .callerCancelled:
+      works[known: id].isCallerCancelled = true
+      perform(works[known: id].close(), of: id)
+      // In a stop it does not wait for a body that has had its time.
+      let isOverdue = work.leaving.flatMap { calls.find($0) }?.isCancelled == true
+      if isOverdue, isTerminating { answer(id) }
+    }
+    settle(id)
+    removeIfOver(id)
+  }
+
+  private mutating func perform(_ action: Work.Action?, of id: ObserverID) {
+    if let action { effects.works.append((id, works[id]?.options.runner, action)) }
+  }
+
+  /// Has everybody know what a work is now.
+  private mutating func settle(_ id: ObserverID, _ cause: LifecycleCause? = nil) {
+    guard let work = works[id] else { return }
+    if work.note != work.published {
+      works[known: id].published = work.note
+      effects.publish(.statusNote(.work("\(work.name)", id.value), work.note))
+    }
+    guard unentered.set(id, isAbsent: !work.isReady) else { return }
+    if registry.isServing { unentered.hasNews = true }
+    settleForeground(cause)
+  }
+
+  // MARK: Calls
+
+  /// The body of `run` waits for no step.
+  mutating func beginBody(_ id: ObserverID) {
+    perform(works[known: id].enter(at: now, isAwaited: false).0, of: id)
+  }
+
+  /// Has a work do what a step asks for, as its hook would: the call waits for that. Without anything to wait for, there is
+  /// none.
+  mutating func beginWork(
+    _ member: MachineObserver, in id: DeliveryID, _ constants: Delivery.Constants, _ time: CallTime
+  ) {
+    let (begins, observer) = (constants.step.beginsWork, member.id)
+    // Its caller has gone on.
+    if works[observer] == nil { return }
+    // Nobody tries again what begins late, beside work that is in its place.
+    let isAwaited = constants.step.kind != nil || registry.isLaunchTransition
+    var failure = begins ? nil : works[known: observer].failure
+    let (action, waits) =
+      begins
+      ? works[known: observer].enter(at: now, isAwaited: isAwaited) : works[known: observer].leave()
+    perform(action, of: observer)
+    if waits {
+      let call = calls.begin(
+        Call(of: constants, in: id, member, began: now, time: time, progress: .begun))
+      if begins {
+        works[known: observer].entering = call
+      } else {
+        works[known: observer].leaving = call
+      }
+    } else {
+      failure.update { $0.isLate = true }
+      calls[id].record(
+        failure.map { .failed($0.error) } ?? .completed, of: member.name, observer, failure: failure
+      )
+      if begins { unentered.remove([observer]) }
+    }
+    settle(observer)
+  }
+
+  /// A call is cancelled at its deadline. The start of a work is not waited for any longer, and goes on; its end is that of
+  /// its body.
+  mutating func cancelWork(_ id: CallID, of observer: ObserverID, begins: Bool) {
+    if works[observer] == nil { return }
+    if !begins { return cancelWork(observer) }
+    works[known: observer].entering = nil
+    endedStarts.append(id)
+  }
+
+  /// Ends the calls of starts that were cancelled, once nobody goes through the deliveries.
+  mutating func endStarts() {
+    while let id = endedStarts.popLast() { ended(id, .completed) }
+  }
+
+  private mutating func endStart(of id: ObserverID, _ end: CallEnd = .completed) {
+    if let call = works[known: id].entering.take() { ended(call, end) }
+  }
+
+  /// Also where nobody waits for it any more: as an observer whose hook was abandoned.
+  private mutating func ready(_ run: UInt64, of work: Work) {
+    guard works[known: work.id].ready(run, at: now) else { return }
+    isIn(work, LifecycleCause(.other("\(work.name) is ready")))
+    endStart(of: work.id)
+  }
+
+  /// It is what it was added for, also where its start was given up.
+  private mutating func isIn(_ work: Work, _ cause: LifecycleCause) {
+    if !registry.isLaunchTransition { unentered.remove([work.id]) }
+    settle(work.id, cause)
+    settleForeground(cause)
+  }
+
+  // MARK: Ends
+
+  private mutating func ended(
+    _ run: UInt64, _ failure: Failure?, _ share: Double, of work: Work
+  ) {
+    let (id, isStopping) = (work.id, isTerminating)
+    switch works[known: id].ended(run, failure, share: share, isStopping: isStopping, at: now) {
+    case .earlier: break
+    case .asked(let failure): endedAsAsked(work, failure)
+    case .returned: returned(work)
+    case .notReady(let failure): failedToStart(work, failure)
+    case .restarts(let failure, let line):
+      effects.publish(.warning(line))
+      settle(id, LifecycleCause(failure, of: "\(work.name)"))
+    case .failed(let failure):
+      endStart(of: id, .failed(failure))
+      if !work.options.hasCaller { workFailed(failure, of: work) }
+    }
+  }
+
+  private mutating func endedAsAsked(_ work: Work, _ failure: Failure?) {
+    settle(work.id)
+    endStart(of: work.id)
+    var failure = failure
+    failure.update { $0.isLate = true }
+    if let leaving = works[known: work.id].leaving.take() {
+      ended(leaving, failure.map { .failed($0) } ?? .completed)
+    } else if let failure, works[work.id]?.failure == nil {
+      // No call waits for it, or will, in a stop that hurries.
+      effects.publish(.warning("\(work.name) has failed as it ended: \(failure.text)"))
+    }
+  }
+
+  private mutating func returned(_ work: Work) {
+    if work.options.form == .body {
+      receive(LifecycleEvent(.terminate, cause: LifecycleCause(.bodyReturned)))
+    }
+    if !work.options.mayReturn, !isTerminating {
+      let isRunAgain = work.options.form == .foreground
+      let next = isRunAgain ? "It is run again after the next resume." : "It is not run again."
+      effects.publish(.info("\(work.name) has ended by itself. \(next)"))
+    }
+    isIn(work, LifecycleCause(.other("\(work.name) has ended by itself")))
+    if work.lastFailure != nil { publish(.recovered) }
+    endStart(of: work.id)
+  }
+
+  private mutating func failedToStart(_ work: Work, _ failure: Failure) {
+    if work.entering != nil { return endStart(of: work.id, .failed(failure)) }
+    effects.publish(.warning("\(work.name) has failed before it was ready: \(failure.text)"))
+    if registry.isServing { unentered.add(work.id) }
+    settleForeground()
+  }
+
+  private mutating func workFailed(_ failure: Failure, of work: Work) {
+    guard !isClosed else { return }
+    workFailure = workFailure ?? failure
+    let name = work.options.form == .body ? "the body" : "\(work.name)"
+    receive(LifecycleEvent(.terminate, cause: LifecycleCause(failure, of: name)))
+  }
+
+  // MARK: Time
+
+  mutating func workTimePassed() {
+    let now = now
+    for id in works.due(at: now) {
+      take(works[known: id].timePassed(at: now), of: id)
+    }
+  }
+
+  private mutating func take(_ news: Work.News?, of id: ObserverID) {
+    guard let news, let name = works[id]?.name else { return }
+    effects.publish(news.line)
+    if news.isStall { effects.stalled = "\(name)" }
+    perform(news.action, of: id)
+    settle(id)
+    // Once its note has gone.
+    if news.hasRecovered { publish(.recovered) }
+  }
+
+  /// Publishes what the health says; not that the daemon has recovered, while other work fails, which may end it.
+  mutating func publish(_ fact: LifecycleFact?) {
+    if case .recovered? = fact, works.counts.failed > 0 { return }
+    effects.publish(fact)
+  }
+
+  /// What has stalled, in words.
+  var stalls: [String] {
+    works.counts.stalled == 0 ? [] : works.all.filter(\.isStalled).map(\.stall)
+  }
+
+  // MARK: The stop
+
+  /// The stop begins: what waits to be run again is not, and what a launch or a resume waits for is cancelled, since it has
+  /// nothing to finish.
+  mutating func haltWork() {
+    for id in works.known {
+      let waits = if case .waiting? = works[id]?.state { true } else { false }
+      if waits || works[known: id].isAwaited { cancelWork(id) }
+      if works[id]?.run == nil, let call = works[known: id].entering.take() {
+        endedStarts.append(call)
+      }
+      settle(id)
+    }
+  }
+
+  @inline(never) private mutating func cancelWork(_ id: ObserverID) {
+    perform(works[known: id].cancel(), of: id)
+  }
+
+  /// The stop hurries: work in the foreground is cancelled, also where its pause has not begun.
+  mutating func revokeWork() {
+    for id in works.known where works[id]?.options.form == .foreground { cancelWork(id) }
+  }
+
+  /// Ends all work, since the daemon has ended. What still runs is known until it ends.
+  mutating func closeWork() {
+    for id in works.known {
+      perform(works[known: id].close(), of: id)
+      removeIfOver(id)
+    }
+  }
+
+  private mutating func removeIfOver(_ id: ObserverID) {
+    if works[id]?.isOver == true { removeWork(id) }
+  }
+
+  /// Has its caller go on, once.
+  private mutating func answer(_ id: ObserverID) {
+    guard let work = works[id], work.isCalled else { return }
+    works[known: id].isCalled = false
+    perform(.answer(work.failure), of: id)
+  }
+
+  /// Forgets a work, with its note.
+  mutating func removeWork(_ id: ObserverID) {
+    answer(id)
+    guard let work = works.remove(id) else { return }
+    if let call = work.entering { endedStarts.append(call) }
+    _ = unentered.set(id, isAbsent: false)
+    if work.published != nil { effects.publish(.statusNote(.work("\(work.name)", id.value), nil)) }
+    if let runner = work.options.runner { effects.released.append(runner) }
+  }
+}

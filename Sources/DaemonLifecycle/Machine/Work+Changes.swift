@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonSystemd
+
+// What happens to a work, and what is to be done then.
+extension Work {
+  // MARK: Its begin
+
+  /// It is to run. Returns whether the step is to wait for it.
+  ///
+  /// - Parameter isAwaited: Whether the step would wait.
+  mutating func enter(at now: MonotonicTime, isAwaited: Bool) -> (Action?, waits: Bool) {
+    let waits = isAwaited && options.readyWithin != nil
+    switch state {
+    case .resting where !isClosed, .returned where !isClosed:
+      self.isAwaited = waits
+      return (begin(at: now), waits)
+    case .running(let run): return (nil, waits && !run.isReady)
+    case .waiting, .failing: return (nil, waits)
+    case .resting, .returned, .finishing, .cancelled, .over: return (nil, false)
+    }
+  }
+
+  private mutating func begin(at now: MonotonicTime) -> Action {
+    lastRun += 1
+    let isReady = options.readyWithin == nil
+    var run = Run(number: lastRun, began: now, isReady: isReady, progressed: now)
+    if isReady { watch(&run) }
+    state = .running(run)
+    return .begin(run: lastRun, isReady: isReady)
+  }
+
+  /// Its body says that it is ready. Returns whether that is news.
+  mutating func ready(_ number: UInt64, at now: MonotonicTime) -> Bool {
+    guard case .running(var run) = state, run.number == number, !run.isReady else { return false }
+    (run.isReady, run.progressed) = (true, now)
+    watch(&run)
+    (state, isAwaited) = (.running(run), false)
+    return true
+  }
+
+  // MARK: Its end is asked for
+
+  /// It is to end, since its foreground, or the daemon, does. Returns whether the step is to wait for it.
+  mutating func leave() -> (Action?, waits: Bool) {
+    if case .running(let run) = state, options.drains, run.isReady {
+      state = .finishing(run)
+      return (.finish(run: run.number), true)
+    }
+    if case .finishing = state { return (nil, true) }
+    if case .returned = state { state = .resting }
+    let action = cancel()
+    return (action, run != nil)
+  }
+
+  /// Its time is over, or nobody waits for it.
+  mutating func cancel() -> Action? {
+    switch state {
+    case .running(let run), .finishing(let run):
+      state = .cancelled(run)
+      return .cancel(run: run.number)
+    case .failing(let run, _): state = .cancelled(run)
+    case .waiting: state = .resting
+    case .resting, .returned, .cancelled, .over: break
+    }
+    return nil
+  }
+
+  /// No run begins any more, since the daemon has ended, or nobody waits for its end. One that goes on is cancelled.
+  mutating func close() -> Action? {
+    isClosed = true
+    return cancel()
+  }
+
+  // MARK: Its end
+
+  /// What the end of a run means.
+  enum End: Sendable {
+    /// It is an earlier run's.
+    case earlier
+    /// As it was asked to, or in a stop, before its turn has come. The failure is no cancellation that was asked for.
+    case asked(Failure?)
+    case returned
+    /// Its step has failed, and is tried again as every observer's is.
+    case notReady(Failure)
+    /// It is run again: a line for the log.
+    case restarts(Failure, String)
+    /// For good.
+    case failed(Failure)
+  }
+
+  /// A run has ended.
+  ///
+  /// - Parameter share: The part of a restart's delay to wait for: many daemons that fail together should not come back
+  ///   together.
+  mutating func ended(
+    _ number: UInt64, _ thrown: Failure?, share: Double, isStopping: Bool, at now: MonotonicTime
+  ) -> End {
+    guard let run, run.number == number else { return .earlier }
+    // Whoever was cancelled may say so.
+    let own = thrown?.error is CancellationError ? nil : thrown
+    var failure = thrown
+    switch state {
+    case .finishing, .cancelled:
+      state = isCallerCancelled && own != nil ? .over(own) : .resting
+      return .asked(own)
+    case .failing(_, let fault): failure = own ?? Failure(fault)
+    default:
+      let isExpected = run.isReady || options.mayReturn || isStopping
+      if thrown == nil, !isExpected { failure = Failure(WorkFault.endedUnready) }
+    }
+    guard let failure else {
+      forget()
+      state = options.form == .body ? .over(nil) : .returned
+      return .returned
+    }
+    if isStopping {
+      state = .over(failure)
+      return .asked(failure)
+    }
+    if let line = restart(failure, share: share, at: now) { return .restarts(failure, line) }
+    state = isAwaited ? .resting : .over(failure)
+    return isAwaited ? .notReady(failure) : .failed(failure)
+  }
+
+  private mutating func restart(
+    _ failure: Failure, share: Double, at now: MonotonicTime
+  ) -> String? {
+    guard let policy = options.restarts, let next = history?.failed(at: now, share: share) ?? nil
+    else { return nil }
+    lastFailure = (next.number, failure)
+    state = .waiting(until: now.advanced(by: next.delay))
+    let most = policy.maximumFailures.map { " of \($0)" } ?? ""
+    return
+      "\(name) restarts in \(next.delay.forReading), after failure \(next.number)\(most): \(failure.text)"
+  }
+
+  private mutating func forget() {
+    lastFailure = nil
+    history = options.restarts.map { RestartHistory($0) }
+  }
+
+  // MARK: Time and progress
+
+  /// What is to be done and said, of what nobody has asked for.
+  struct News: Sendable {
+    var action: Action?
+    var line: LifecycleFact?
+    /// Whether it has run for its whole period, and its failures no longer count.
+    var hasRecovered = false
+    /// Whether it has stalled.
+    var isStall = false
+  }
+
+  mutating func timePassed(at now: MonotonicTime) -> News? {
+    switch state {
+    case .waiting(let time) where time <= now:
+      // Nobody waits for it any more: then it has a limit of its own.
+      isAwaited = entering != nil
+      return News(action: begin(at: now))
+    case .running(let run) where startLimit(of: run) <= now:
+      return fail(run, .notReady(after: options.readyWithin ?? .zero))
+    case .running(let run) where recovery(of: run) <= now:
+      forget()
+      return News(hasRecovered: true)
+    case .running(var run) where run.nextLook <= now:
+      // So late because the whole process has stood still, as by SIGSTOP: that counts neither way.
+      let limit = options.stallsAfter ?? .zero
+      let isLate = !run.isStalled && run.nextLook.duration(to: now) > limit / 16
+      run.nextLook = isLate ? now.advanced(by: limit) : .distantFuture
+      state = .running(run)
+      return isLate ? nil : News(action: .askForProgress(run: run.number))
+    default: return nil
+    }
+  }
+
+  private mutating func fail(_ run: Run, _ fault: WorkFault) -> News {
+    state = .failing(run, fault)
+    return News(
+      action: .cancel(run: run.number), line: .warning("\(name): \(fault). It is cancelled."))
+  }
+
+  private func watch(_ run: inout Run) {
+    if let time = options.stallsAfter { run.nextLook = run.progressed.advanced(by: time) }
+  }
+
+  /// The run last made progress then; `nil`: never.
+  mutating func progressed(_ number: UInt64, at time: MonotonicTime?, now: MonotonicTime) -> News? {
+    guard case .running(var run) = state, run.number == number, let limit = options.stallsAfter
+    else { return nil }
+    let wasStalled = run.isStalled
+    run.progressed = max(run.progressed, time ?? run.progressed)
+    run.isStalled = run.progressed.advanced(by: limit) <= now
+    watch(&run)
+    // One that has stalled goes on within a second, as far as anybody sees.
+    if run.isStalled { run.nextLook = now.advanced(by: .seconds(1)) }
+    state = .running(run)
+    switch (wasStalled, run.isStalled) {
+    case (true, false): return News(line: .info("\(name) makes progress again."))
+    case (false, true):
+      var news = News(line: .warning("\(stall): the daemon is not healthy."))
+      if options.restarts != nil { news = fail(run, .noProgress(for: limit)) }
+      news.isStall = true
+      return news
+    default: return nil
+    }
+  }
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonSystemd
+
+/// One work of the daemon: a body that is run in a task of its own, again and again, each time as another *run*.
+///
+/// It is the only state that anybody has of it: readiness, health, status, restart and stop read this. What happens to it
+/// goes in (`Work+Changes.swift`), and each method returns what is to be done. The shell has the body and its task.
+struct Work: Sendable {
+  /// One time that the body is run.
+  struct Run: Sendable {
+    /// It grows with each run. What an earlier one says is nothing.
+    let number: UInt64
+    let began: MonotonicTime
+    var isReady: Bool
+    /// When it last made progress, as far as that is known here.
+    var progressed: MonotonicTime
+    /// Whether it has made none for so long that it is stalled, and that was said.
+    var isStalled = false
+    /// When the shell is asked for its progress; the distant future until it has answered.
+    var nextLook = MonotonicTime.distantFuture
+  }
+
+  enum State: Sendable {
+    /// It does not run: it begins with the foreground, or with the launch.
+    case resting
+    /// It runs, and nothing has asked for its end.
+    case running(Run)
+    /// It was cancelled because of a fault, and counts as failed when it has ended.
+    case failing(Run, WorkFault)
+    /// It has failed, and is run again then.
+    case waiting(until: MonotonicTime)
+    /// It has returned, and nothing had asked for its end: it begins again with the next foreground.
+    case returned
+    /// It was asked to finish what it has begun.
+    case finishing(Run)
+    /// It was cancelled, and has not ended.
+    case cancelled(Run)
+    /// It never runs again. The failure is its own, before anybody had asked for its end.
+    case over(Failure?)
+  }
+
+  /// What the shell does with its body.
+  enum Action: Sendable {
+    case begin(run: UInt64, isReady: Bool)
+    /// Marks the run's round as ending.
+    case finish(run: UInt64)
+    case cancel(run: UInt64)
+    /// Answers when the run last made progress.
+    case askForProgress(run: UInt64)
+    /// The caller that waits for its end goes on.
+    case answer(Failure?)
+  }
+
+  /// Its constants, which outlive its membership.
+  let member: MachineObserver
+  var state = State.resting
+  var lastRun: UInt64 = 0
+  /// The failures over all runs: a pause does not reset them.
+  var history: RestartHistory?
+  /// The last failure, and how many there were, until it has run well for the policy's period.
+  var lastFailure: (number: Int, failure: Failure)?
+  /// Whether a step has asked for its start, and it has not been ready since: what goes wrong is that step's.
+  var isAwaited = false
+  /// Whether no run begins any more.
+  var isClosed = false
+  /// Whether its caller waits, who goes on once.
+  var isCalled: Bool
+  /// Whether the caller's task was cancelled: it is thrown what the body throws then.
+  var isCallerCancelled = false
+  /// The calls that wait until it is ready, and until it has ended.
+  var entering: CallID?
+  var leaving: CallID?
+  /// How many elements of streams its last run has left behind.
+  var rest = 0
+  /// The last note for the operator.
+  var published: String?
+
+  init(_ member: MachineObserver) {
+    self.member = member
+    isCalled = member.work!.hasCaller
+    history = member.work!.restarts.map { RestartHistory($0) }
+  }
+
+  var id: ObserverID { member.id }
+  var name: ObserverName { member.name }
+  var options: WorkOptions { member.work! }
+
+  // MARK: What it is
+
+  /// The run under way, whatever it was asked for.
+  var run: Run? {
+    switch state {
+    case .running(let run), .failing(let run, _), .finishing(let run), .cancelled(let run): run
+    case .resting, .waiting, .returned, .over: nil
+    }
+  }
+
+  /// Whether it is what it was added for, while its foreground lasts.
+  var isReady: Bool {
+    guard options.readyWithin != nil else { return true }
+    return switch state {
+    case .running(let run): run.isReady
+    case .returned: options.mayReturn
+    case .failing, .waiting: false
+    // One that no step has begun is missed as every observer is, and one that was asked to end is not missed.
+    case .resting, .finishing, .cancelled, .over: true
+    }
+  }
+
+  /// What it has thrown before its end was asked for.
+  var failure: Failure? { if case .over(let failure) = state { failure } else { nil } }
+
+  /// Whether it never runs again, and nobody has to know it.
+  var isOver: Bool {
+    if case .over = state, options.hasCaller { return true }
+    return isClosed && run == nil
+  }
+
+  var isStalled: Bool {
+    switch state {
+    case .running(let run), .failing(let run, _): run.isStalled
+    default: false
+    }
+  }
+
+  /// What all work is asked for together.
+  var counts: Works.Counts {
+    var counts = Works.Counts()
+    if case .waiting = state { counts.waiting = 1 }
+    if isStalled { counts.stalled = 1 }
+    if lastFailure != nil { counts.failed = 1 }
+    return counts
+  }
+
+  // MARK: Time
+
+  /// The time of the clock's next action.
+  var deadline: MonotonicTime {
+    switch state {
+    case .running(let run): min(recovery(of: run), startLimit(of: run), run.nextLook)
+    case .waiting(let time): time
+    default: .distantFuture
+    }
+  }
+
+  /// When its failures are forgotten.
+  func recovery(of run: Run) -> MonotonicTime {
+    guard lastFailure != nil, let period = options.restarts?.period else { return .distantFuture }
+    return run.began.advanced(by: period)
+  }
+
+  /// When a run must be ready. Without a policy, one that a step has waited for in vain goes on, as a hook does.
+  func startLimit(of run: Run) -> MonotonicTime {
+    guard let time = options.readyWithin, !run.isReady, !isAwaited || options.restarts != nil
+    else { return .distantFuture }
+    return run.began.advanced(by: time)
+  }
+
+  // MARK: In words
+
+  /// What the operator is told of it, beside the daemon's state.
+  var note: String? {
+    if isStalled { return stall }
+    if case .returned = state, !options.mayReturn { return "\(name) has ended by itself" }
+    guard let (number, failure) = lastFailure else { return nil }
+    let times = number == 1 ? "once" : "\(number) times"
+    let again = if case .running = state { ", and runs again" } else { "" }
+    return "\(name) has failed \(times)\(again): \(failure.text)"
+  }
+
+  /// "consumer has made no progress for 5 min".
+  var stall: String {
+    "\(name) has made \(WorkFault.noProgress(for: options.stallsAfter ?? .zero))"
+  }
+}
+
+/// What a run has failed with that threw nothing itself.
+enum WorkFault: Error, CustomStringConvertible {
+  case notReady(after: Duration)
+  case endedUnready
+  case noProgress(for: Duration)
+
+  var description: String {
+    switch self {
+    case .notReady(let time): "not ready after \(time.forReading)"
+    case .endedUnready: "ended before it was ready"
+    case .noProgress(let time): "no progress for \(time.forReading)"
+    }
+  }
+}

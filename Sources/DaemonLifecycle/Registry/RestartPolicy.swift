@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// When a body that threw is run again, and how many failures are tolerated: a parameter of `addForeground`.
+public struct RestartPolicy: Sendable {
+  let initialDelay: Duration
+  let maximumDelay: Duration
+  let maximumFailures: Int?
+  let period: Duration
+
+  /// A policy whose delays double, each shortened at random by up to a half, so that many instances do not restart at
+  /// the same time.
+  ///
+  /// With the defaults, a body that fails at once each time goes on for 46 s to 93 s: it outlives a database's restart.
+  ///
+  /// - Parameters:
+  ///   - initial: The delay before the first restart. Default 100 ms.
+  ///   - maximum: The longest delay. Default 10 s.
+  ///   - maximumFailures: How many failures within `period` are tolerated; the next one is thrown. Default 15; `nil`: any
+  ///     number.
+  ///   - period: The time in which failures are counted together. After that time without a failure, all are forgotten.
+  ///     Default 300 s.
+  public static func backoff(
+    initial: Duration = .milliseconds(100), maximum: Duration = .seconds(10),
+    maximumFailures: Int? = 15,
+    within period: Duration = .seconds(300)
+  ) -> RestartPolicy {
+    RestartPolicy(
+      initialDelay: initial, maximumDelay: maximum, maximumFailures: maximumFailures, period: period
+    )
+  }
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonSystemd
+import Synchronization
+
+/// Runs the body of a work as the machine says, each run in a task of its own. It decides nothing.
+final class WorkRunner: Sendable {
+  typealias Body = @Sendable @isolated(any) (ForegroundRound) async throws -> Void
+  typealias Answer = Result<Void, any Error>
+
+  private struct Run {
+    let number: UInt64
+    let round: ForegroundRound
+    /// `nil` while it is being made.
+    var task: Task<Void, Never>?
+    var isCancelled = false
+  }
+
+  private struct State {
+    /// The run under way.
+    var run: Run?
+    /// The last one whose task is being made, or was: Swift's pool may have no thread for it.
+    var lastBegun: UInt64 = 0
+    /// Up to this number none begins: two threads may perform what two inputs have led to in any order.
+    var lastEnded: UInt64 = 0
+    var caller: (@Sendable (Answer) -> Void)?
+    var answer: Answer?
+  }
+
+  let name: ObserverName
+  private let state = Mutex(State())
+  private weak let core: LifecycleCore?
+  private let body: Body
+
+  init(_ core: LifecycleCore, _ name: ObserverName, _ body: @escaping Body) {
+    (self.core, self.name, self.body) = (core, name, body)
+  }
+
+  private func tell(_ input: LifecycleMachine.WorkInput, of id: ObserverID) {
+    core?.handle(.work(id, input))
+  }
+
+  func perform(_ action: Work.Action, of id: ObserverID) {
+    switch action {
+    case .begin(let run, let isReady): begin(run, isReady: isReady, of: id)
+    case .finish(let run): end(run, cancels: false, of: id)
+    case .cancel(let run): end(run, cancels: true, of: id)
+    case .askForProgress(let run): tellProgress(of: run, of: id)
+    case .answer(let failure): answer(failure.map { .failure($0.error) } ?? .success(()))
+    }
+  }
+
+  // MARK: Runs
+
+  private func begin(_ run: UInt64, isReady: Bool, of id: ObserverID) {
+    let round = ForegroundRound(
+      clock: core?.clock, isReady: isReady,
+      ready: { [weak self] in self?.tell(.ready(run: run), of: id) })
+    state.withLock { state in
+      if state.lastEnded < run { state.run = Run(number: run, round: round) }
+    }
+    core?.useSwiftPool { self.start(run, of: id) }
+  }
+
+  /// Begins a run that was not cancelled meanwhile.
+  @inline(never) private func start(_ run: UInt64, of id: ObserverID) {
+    let round = state.withLock { state -> ForegroundRound? in
+      guard let known = state.run, known.number == run else { return nil }
+      state.lastBegun = run
+      return known.round
+    }
+    guard let round else { return }
+    // Detached: no task-local value of a hook or a caller marks it as part of that.
+    let task = Task.detached(executorPreference: core?.executor.pool) {
+      let failure = await self.run(round)
+      let rest = await round.countRests()
+      self.ended(run, failure, rest: rest, of: id)
+    }
+    if keep(task, of: run) { task.cancel() }
+  }
+
+  private func run(_ round: ForegroundRound) async -> Failure? {
+    do {
+      // The body of `run` is a test's own code in a mock, and in no round.
+      try await ForegroundRound.$current.withValue(name.isBody ? nil : round) {
+        try await body(round)
+      }
+      return nil
+    } catch {
+      return Failure(error)
+    }
+  }
+
+  /// Returns whether it was cancelled before.
+  private func keep(_ task: Task<Void, Never>, of run: UInt64) -> Bool {
+    state.withLock { state in
+      guard let known = state.run, known.number == run else { return false }
+      state.run.update { $0.task = task }
+      return known.isCancelled
+    }
+  }
+
+  @inline(never) private func ended(
+    _ run: UInt64, _ failure: Failure?, rest: Int, of id: ObserverID
+  ) {
+    // The round has the core.
+    let round = state.withLock { state in
+      defer { state.run = nil }
+      return state.run?.round
+    }
+    round?.bodyEnded()
+    // Many instances of a daemon that fail together should not come back together.
+    let share = core?.virtualTime == nil ? Double.random(in: 0.5...1) : 1
+    tell(.ended(run: run, failure, share: share, rest: rest), of: id)
+  }
+
+  private func end(_ run: UInt64, cancels: Bool, of id: ObserverID) {
+    let (known, hasBegun) = state.withLock { state -> (Run?, Bool) in
+      state.lastEnded = max(state.lastEnded, run)
+      let known = state.run?.number == run ? state.run : nil
+      let hasBegun = state.lastBegun >= run
+      if known != nil, !hasBegun { state.run = nil }
+      if cancels, known != nil { state.run.update { $0.isCancelled = true } }
+      return (known, hasBegun)
+    }
+    // Swift's pool has had no thread for it, or another thread is about to begin it.
+    guard hasBegun else { return tell(.ended(run: run, nil), of: id) }
+    // It may just have ended.
+    guard let known else { return }
+    let handlers = known.round.beginEnding()
+    core?.useSwiftPool {
+      for handler in handlers { handler() }
+      if cancels { known.task?.cancel() }
+    }
+  }
+
+  private func tellProgress(of run: UInt64, of id: ObserverID) {
+    let round = state.withLock { $0.run?.number == run ? $0.run?.round : nil }
+    if let round { tell(.progressed(run: run, at: round.lastProgress), of: id) }
+  }
+
+  // MARK: The caller
+
+  /// Returns when nothing runs and nothing will.
+  nonisolated(nonsending) func untilOver() async throws {
+    try await withCheckedThrowingContinuation { continuation in
+      setCaller { continuation.resume(with: $0) }
+    }
+  }
+
+  @inline(never) private func setCaller(_ caller: @escaping @Sendable (Answer) -> Void) {
+    let answer = state.withLock { state in
+      if state.answer == nil { state.caller = caller }
+      return state.answer
+    }
+    if let answer { caller(answer) }
+  }
+
+  private func answer(_ answer: Answer) {
+    let caller = state.withLock { state in
+      if state.answer == nil { state.answer = answer }
+      return state.caller.take()
+    }
+    caller?(answer)
+  }
+}

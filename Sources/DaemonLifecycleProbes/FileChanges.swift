@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+public import DaemonLifecycle
+
+/// What tells one content of a file from another, whatever links lead to it; `nil` where there is none.
+private func state(of path: String) -> [Int]? {
+  var file = stat()
+  guard stat(path, &file) == 0 else { return nil }
+  return [
+    Int(bitPattern: UInt(file.st_dev)), Int(bitPattern: UInt(file.st_ino)), Int(file.st_size),
+    file.st_mtim.tv_sec, file.st_mtim.tv_nsec, file.st_ctim.tv_sec, file.st_ctim.tv_nsec,
+  ]
+}
+
+extension LifecycleInterface {
+  /// A reload whenever a file has changed, as when a Kubernetes ConfigMap is updated.
+  ///
+  /// ```swift
+  /// configuration.interfaces.append(.reloading(whenChanged: "/etc/mydaemon/config.json"))
+  /// ```
+  ///
+  /// It looks at the file once a second, through all links of its path, on any file system: whoever is notified of a file
+  /// misses the links that a ConfigMap replaces. When the file has changed, and then not for a second, the daemon reloads,
+  /// in the background too. A file that is not there any more is a change like others. What an observer's `shouldReload`
+  /// does not accept is a rejected reload. A mock does not have it: `mock.send(.reload)` takes its place.
+  ///
+  /// - Parameter path: The file's path, on a file system that does not hang.
+  public static func reloading(whenChanged path: String) -> Self {
+    .requests(from: "a change of \(path)") { send in
+      var loaded = state(of: path)
+      var last = loaded
+      while true {
+        try await Task.sleep(for: .seconds(1))
+        let now = state(of: path)
+        if now == last, now != loaded {
+          loaded = now
+          send(.reload)
+        }
+        last = now
+      }
+    }
+  }
+}
