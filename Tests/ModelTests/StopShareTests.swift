@@ -31,6 +31,26 @@ import Testing
     #expect(try end(of: save) == at(30))
   }
 
+  /// Ten tasks of one concurrent phase are one group, and what they claim to drain is kept for them.
+  @Test(arguments: [nil, 12] as [Int?]) func tasksCountAsTheyEnd(draining limit: Int?) throws {
+    daemon.add([DidEnterBackground.self])
+    let work = WorkOptions(form: .throughout, drains: limit != nil)
+    for _ in 1...10 {
+      daemon.add(
+        work, phase: LifecyclePhase(order: 1, isConcurrent: true),
+        timeout: limit.map { .seconds($0) })
+    }
+    let pause = daemon.request(.terminate).starts.first
+    #expect(try end(of: pause) == at(0).advanced(by: .seconds(limit == nil ? 12 : 5.5)))
+  }
+
+  @Test func aTaskWhoseDrainDoesNotFitIsWarnedOf() {
+    let warnings = daemon.add(WorkOptions(form: .throughout, drains: true), timeout: .seconds(300))
+      .warnings
+    #expect(
+      warnings.first?.hasPrefix("work: its limit of 300 s does not fit") == true, "\(warnings)")
+  }
+
   /// It shares its time with what the stop is to call before it is over: two pauses, and another save.
   @Test func aSaveThatTheStopFindsUnderWay() throws {
     for _ in 1...2 { daemon.add([DidEnterBackground.self]) }

@@ -113,4 +113,127 @@ import Testing
     daemon.work(.ready(run: 2), at: at(1))
     #expect(daemon.isReady)
   }
+
+  // MARK: Callers
+
+  /// The caller has its error, and goes on without that work.
+  @Test func whoseCallerHasGoneOnIsNotMissed() throws {
+    daemon.add(WorkOptions(readyWithin: .seconds(5), hasCaller: true))
+    let id = try #require(daemon.work()?.id)
+    daemon.work(.ready(run: 1))
+    let actions = daemon.work(.ended(run: 1, failure)).works.map(\.action)
+    guard case .answer(_?)? = actions.last else {
+      Issue.record("\(actions)")
+      return
+    }
+    daemon.give(.remove([id]))
+    #expect(daemon.isReady && daemon.request(.pause).ended.count == 1)
+  }
+
+  /// In its backoff, in which a launch or a resume waits for it.
+  @Test func aCallerThatIsCancelledLeavesNothingToWaitFor() {
+    daemon.add(
+      WorkOptions(
+        readyWithin: .seconds(60), restarts: .backoff(initial: .seconds(10)), hasCaller: true))
+    daemon.work(.ended(run: 1, failure))
+    daemon.work(.callerCancelled)
+    #expect(daemon.request(.pause).ended.map(\.report.cause.description) == ["a call"])
+    #expect(daemon.machine.registry.state == .background && daemon.isIdle)
+  }
+
+  // MARK: Starts
+
+  /// A migration is not done again because it took long.
+  @Test func whatReturnsLateIsNotBegunAgain() {
+    daemon.add(WorkOptions(readyWithin: .seconds(5), mayReturn: true))
+    daemon.give(.clock, at: at(5))
+    #expect(!daemon.isReady)
+    daemon.work(.ended(run: 1, nil), at: at(20))
+    #expect(daemon.isReady && daemon.machine.deadline == .distantFuture)
+  }
+
+  /// Nobody waits for it any more, so that it has a limit of its own.
+  @Test func aRestartThatHangsHasFailedToo() {
+    daemon.add(WorkOptions(readyWithin: .seconds(5), restarts: .backoff(initial: .seconds(4))))
+    daemon.work(.ended(run: 1, failure))
+    daemon.give(.clock, at: at(4))
+    daemon.give(.clock, at: at(5))
+    let actions = daemon.give(.clock, at: at(9)).works.map(\.action)
+    guard case .cancel(2)? = actions.first else {
+      Issue.record("\(actions)")
+      return
+    }
+  }
+
+  /// Its start took too long, and is neither asked for again while its body runs nor forgotten by a stop.
+  @Test func aStopPausesWhatWasReadyLate() throws {
+    daemon.add(WorkOptions(drains: true, readyWithin: .seconds(5)))
+    daemon.give(.clock, at: at(5))
+    daemon.give(.hold, at: at(5))
+    for second in 6...9 as ClosedRange<Int64> { daemon.give(.clock, at: at(second)) }
+    daemon.add([WillEnterForeground.self], phase: LifecyclePhase(order: -1))
+    let late = try #require(daemon.give(.release, at: at(9)).starts.first)
+    daemon.work(.ready(run: 1), of: 1, at: at(10))
+    daemon.request(.terminate, at: at(10))
+    let actions = daemon.give(.ended(late, .completed), at: at(10)).works.map(\.action)
+    guard case .finish(1)? = actions.first else {
+      Issue.record("\(actions)")
+      return
+    }
+    #expect(daemon.stop.exit == nil)
+  }
+
+  // MARK: What is said
+
+  /// It ran well until it returned: systemd's count begins anew, unless other work fails.
+  @Test(arguments: [false, true]) func whatReturnsHasRecovered(besideAnother: Bool) {
+    let restarts = RestartPolicy.backoff(initial: .seconds(1))
+    daemon.add(WorkOptions(restarts: restarts))
+    daemon.add(WorkOptions(restarts: restarts))
+    if besideAnother { daemon.work(.ended(run: 1, failure), of: 2) }
+    daemon.work(.ended(run: 1, failure), of: 1)
+    daemon.give(.clock, at: at(1))
+    let said = daemon.work(.ended(run: 2, nil), of: 1, at: at(2)).facts
+    #expect(said.contains { if case .recovered = $0 { true } else { false } } != besideAnother)
+  }
+
+  /// Each has its own, also two of one name.
+  @Test func aNoteIsOfOneWork() {
+    var notes: [StatusNote] = []
+    for _ in 1...2 {
+      daemon.add(WorkOptions())
+      for case .statusNote(let note, _) in daemon.work(.ended(run: 1, nil)).facts {
+        notes.append(note)
+      }
+    }
+    #expect(notes.count == 2 && notes[0] != notes[1])
+  }
+
+  /// A stop, or SIGSTOP: the clock comes late because nobody had the processor.
+  @Test func whoStoodStillHasNotStalled() {
+    daemon.add(WorkOptions(stallsAfter: .seconds(16)))
+    #expect(daemon.give(.clock, at: at(18)).works.isEmpty && daemon.machine.deadline == at(34))
+    #expect(daemon.give(.clock, at: at(34)).works.count == 1)
+  }
+
+  /// It is in the report, and said once.
+  @Test func aFailureInAStopIsInItsReport() throws {
+    daemon.add(WorkOptions())
+    let pause = try #require(
+      daemon.add([DidEnterBackground.self]).starts.first ?? daemon.request(.terminate).starts.first)
+    #expect(daemon.work(.ended(run: 1, failure), of: 1).warnings == [])
+    daemon.give(.ended(pause, .completed))
+    let entry = try #require(daemon.stop.exit?.report["work", DidEnterBackground.self])
+    #expect(entry.outcome == .failed(SimulatedFailure()) && daemon.stop.exit?.status == 0)
+  }
+
+  @Test func whatHasNotBegunDoesNotEnd() {
+    let daemon = DaemonUnderTest(state: .launching)
+    daemon.add(WorkOptions(form: .throughout))
+    daemon.add([DidFinishLaunching.self])
+    let launch = daemon.give(.launch { _ in }).starts.first
+    daemon.request(.terminate)
+    if let launch { daemon.give(.ended(launch, .completed)) }
+    #expect(daemon.stop.exit?.report.entries.contains { $0.observer == "work" } == false)
+  }
 }

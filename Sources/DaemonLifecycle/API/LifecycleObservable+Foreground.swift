@@ -32,6 +32,8 @@ extension LifecycleObservable {
   ///   - policy: When the body is run again after an error: ``RestartPolicy``. Default `nil`: the error ends the daemon.
   ///   - stallsAfter: After how long without a tick of ``ticks(every:)`` the daemon is not healthy. Default `nil`: never.
   ///   - mayReturn: Whether the body is expected to return by itself, which is then not said. Default `false`.
+  ///   - file: The file of the default name.
+  ///   - line: The line of the default name.
   ///   - body: The work, in a new task for each round.
   public func addForeground(
     name: String? = nil, phase: LifecyclePhase = .standard, draining limit: Duration? = nil,
@@ -81,6 +83,8 @@ extension LifecycleObservable {
   ///     Default `nil`: never.
   ///   - mayReturn: Whether the body is expected to return by itself, which is then not said, and counts as ready. Default
   ///     `false`.
+  ///   - file: The file of the default name.
+  ///   - line: The line of the default name.
   ///   - body: The work, in a new task for each round.
   public func addForeground(
     name: String? = nil, phase: LifecyclePhase = .standard, draining limit: Duration? = nil,
