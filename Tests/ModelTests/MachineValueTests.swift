@@ -216,7 +216,7 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   @Test func aHookIsForItsTypeOrForAllButHealthChecks() {
     let member = member(1)
     func hook(_ kind: NotificationKind) -> Int? {
-      member.hook(for: ObjectIdentifier(kind.row.type), kind)
+      member.hook(for: ObjectIdentifier(kind.row.type), .kind(kind))
     }
     #expect(hook(.shouldSaveState) == 0)
     #expect(hook(.shouldReload) == 1)

@@ -175,7 +175,8 @@ extension LifecycleObservable {
       throw LifecycleError.foregroundInSetUp
     }
     let name = name.map { ObserverName.given($0) } ?? .foreground(file: file, line: line)
-    let runner = WorkRunner(core, name, body)
+    let caller = Sleeper()
+    let runner = WorkRunner(core, name, caller: caller, body)
     let work = WorkOptions(
       drains: limit != nil, readyWithin: readyWithin, stallsAfter: stallsAfter, restarts: policy,
       mayReturn: mayReturn, hasCaller: true)
@@ -183,11 +184,7 @@ extension LifecycleObservable {
     // Cut off by the termination it stays and receives what all receive, so that the report does not depend on timing;
     // it is removed when the daemon has ended.
     defer { if !core.isTerminating { core.remove(id) } }
-    try await withTaskCancellationHandler {
-      try await runner.untilOver()
-    } onCancel: {
-      core.handle(.work(id, .callerCancelled))
-    }
+    try await caller.wait { core.handle(.work(id, .callerCancelled)) }
     if !core.isTerminating { try Task.checkCancellation() }
   }
 }

@@ -203,14 +203,12 @@ extension LifecycleMachine {
 
   /// Publishes what the health says; not that the daemon has recovered, while other work fails, which may end it.
   mutating func publish(_ fact: LifecycleFact?) {
-    if case .recovered? = fact, works.counts.failed > 0 { return }
+    if case .recovered? = fact, works.all.contains(where: { $0.lastFailure != nil }) { return }
     effects.publish(fact)
   }
 
   /// What has stalled, in words.
-  var stalls: [String] {
-    works.counts.stalled == 0 ? [] : works.all.filter(\.isStalled).map(\.stall)
-  }
+  var stalls: [String] { works.all.filter(\.isStalled).map(\.stall) }
 
   // MARK: The stop
 
@@ -218,8 +216,7 @@ extension LifecycleMachine {
   /// nothing to finish.
   mutating func haltWork() {
     for id in works.known {
-      let waits = if case .waiting? = works[id]?.state { true } else { false }
-      if waits || works[known: id].isAwaited { cancelWork(id) }
+      if works[known: id].isWaiting || works[known: id].isAwaited { cancelWork(id) }
       if works[id]?.run == nil, let call = works[known: id].entering.take() {
         endedStarts.append(call)
       }

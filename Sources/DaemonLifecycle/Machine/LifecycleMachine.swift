@@ -323,7 +323,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
       if stall == .zero { effects.publish(health.silence()) }
       return
     }
-    guard health.nextTickChecks(after: stall) || works.counts.stalled > 0 else {
+    guard health.nextTickChecks(after: stall) || !stalls.isEmpty else {
       return effects.publish(.healthy)
     }
     checkHealth(LifecycleCause(.watchdog))

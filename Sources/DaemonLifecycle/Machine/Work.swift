@@ -107,6 +107,9 @@ struct Work: Sendable {
     }
   }
 
+  /// Whether it waits to be run again.
+  var isWaiting: Bool { if case .waiting = state { true } else { false } }
+
   /// What it has thrown before its end was asked for.
   var failure: Failure? { if case .over(let failure) = state { failure } else { nil } }
 
@@ -121,15 +124,6 @@ struct Work: Sendable {
     case .running(let run), .failing(let run, _): run.isStalled
     default: false
     }
-  }
-
-  /// What all work is asked for together.
-  var counts: Works.Counts {
-    var counts = Works.Counts()
-    if case .waiting = state { counts.waiting = 1 }
-    if isStalled { counts.stalled = 1 }
-    if lastFailure != nil { counts.failed = 1 }
-    return counts
   }
 
   // MARK: Time

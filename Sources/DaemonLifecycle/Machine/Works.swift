@@ -3,21 +3,11 @@ import DaemonSystemd
 
 /// All work of the daemon. A change of one takes the same time however many there are.
 struct Works: Sendable {
-  /// What is asked for all together.
-  struct Counts: Equatable, Sendable {
-    /// Those that wait to be run again.
-    var waiting = 0
-    var stalled = 0
-    /// Those that have failed, and have not run well since.
-    var failed = 0
-  }
-
   /// Sorted, since they are added in this order. The place of one that was removed is kept until half are free, so that a
   /// removal moves no other.
   private var ids: [ObserverID] = []
   private var places: [Work?] = []
   private var removed = 0
-  private(set) var counts = Counts()
   /// Not after the first time at which the clock has something to do: it may be too early until the clock reaches it.
   private(set) var deadline = MonotonicTime.distantFuture
 
@@ -40,7 +30,6 @@ struct Works: Sendable {
 
   mutating func remove(_ id: ObserverID) -> Work? {
     guard let index = index(of: id), let work = places[index].take() else { return nil }
-    count(work.counts, as: Counts())
     removed += 1
     if removed > 32, removed > ids.count / 2 {
       places.removeAll { $0 == nil }
@@ -55,20 +44,9 @@ struct Works: Sendable {
     _read { yield places[index(of: id)!]! }
     _modify {
       let index = index(of: id)!
-      let before = places[index]!.counts
-      defer {
-        count(before, as: places[index]!.counts)
-        deadline = min(deadline, places[index]!.deadline)
-      }
       yield &places[index]!
+      deadline = min(deadline, places[index]!.deadline)
     }
-  }
-
-  private mutating func count(_ before: Counts, as after: Counts) {
-    if before == after { return }
-    counts.waiting += after.waiting - before.waiting
-    counts.stalled += after.stalled - before.stalled
-    counts.failed += after.failed - before.failed
   }
 
   /// Returns those for which the clock has something to do.

@@ -91,15 +91,12 @@ public final class ForegroundRound: Sendable {
   /// Returns how many elements loops have left behind.
   func countRests() async -> Int {
     var count = 0
-    for rest in takeRests() { count += await rest() }
+    while let rest = takeRest() { count += await rest() }
     return count
   }
 
-  @inline(never) private func takeRests() -> [@Sendable () async -> Int] {
-    state.withLock { state in
-      defer { state.rests = [] }
-      return state.rests
-    }
+  @inline(never) private func takeRest() -> (@Sendable () async -> Int)? {
+    state.withLock { $0.rests.popLast() }
   }
 
   /// Marks a round that a test has made as ending. Further calls have no effect, nor has one for a daemon's round.

@@ -29,17 +29,14 @@ class MachineObserver: @unchecked Sendable {
     isWork = work != nil
   }
 
-  /// Returns the index of the hook for notifications of a type, by which the shell finds it; `kind` is `nil` for custom
-  /// ones.
-  func hook(for notification: ObjectIdentifier, _ kind: NotificationKind?) -> Int? {
-    // A health check is for observers with that hook only.
-    receives.firstIndex { $0 == notification || $0 == nil && kind != .checkHealth }
-  }
-
-  /// Returns the index of the hook for a step, of which the notification has this type. A work has one, its body.
+  /// Returns the index of the hook for a step, by which the shell finds it. A work has one, its body.
+  ///
+  /// - Parameter notification: The type of the step's notification, which is asked for once.
   func hook(for notification: ObjectIdentifier?, _ step: LifecycleStep) -> Int? {
     if let work { return work.concerns(step) ? 0 : nil }
-    return notification.flatMap { hook(for: $0, step.kind) }
+    guard let notification else { return nil }
+    // A health check is for observers with that hook only.
+    return receives.firstIndex { $0 == notification || $0 == nil && !step.isHealthCheck }
   }
 
   /// How long it may take for a step; `nil` for the default. Work has another limit for its start than for its end.

@@ -117,9 +117,7 @@ extension LifecycleCore {
   }
 
   func endTestWaiters(_ state: inout State) {
-    let (isIdle, count) = (
-      state.machine.isIdle, state.timers.count + state.machine.works.counts.waiting
-    )
+    let (isIdle, count) = (state.machine.isIdle, state.sleeperCount)
     func isOver(_ waiter: (sleeper: Sleeper, count: Int?)) -> Bool {
       waiter.count.map { $0 <= count } ?? isIdle
     }
@@ -130,9 +128,7 @@ extension LifecycleCore {
   }
 
   /// How many tasks sleep on the clock.
-  package var sleeperCount: Int {
-    state.withLock { $0.timers.count + $0.machine.works.counts.waiting }
-  }
+  package var sleeperCount: Int { state.withLock { $0.sleeperCount } }
 
   /// Takes a job that is ready: it is performed by the call, isolated to an executor.
   package func takeReady() -> (@Sendable (UnownedSerialExecutor) -> Void)? {
@@ -195,5 +191,11 @@ extension LifecycleCore {
   package var progress: Progress {
     let calls = state.withLock { $0.machine.hooksUnderWay }
     return Progress(calls: calls, steps: virtualTime?.steps.load(ordering: .relaxed) ?? 0)
+  }
+}
+
+extension LifecycleCore.State {
+  fileprivate var sleeperCount: Int {
+    timers.count + machine.works.all.count(where: \.isWaiting)
   }
 }

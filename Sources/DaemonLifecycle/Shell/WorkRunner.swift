@@ -5,7 +5,6 @@ import Synchronization
 /// Runs the body of a work as the machine says, each run in a task of its own. It decides nothing.
 final class WorkRunner: Sendable {
   typealias Body = @Sendable @isolated(any) (ForegroundRound) async throws -> Void
-  typealias Answer = Result<Void, any Error>
 
   private struct Run {
     let number: UInt64
@@ -22,17 +21,19 @@ final class WorkRunner: Sendable {
     var lastBegun: UInt64 = 0
     /// Up to this number none begins: two threads may perform what two inputs have led to in any order.
     var lastEnded: UInt64 = 0
-    var caller: (@Sendable (Answer) -> Void)?
-    var answer: Answer?
   }
 
   let name: ObserverName
   private let state = Mutex(State())
   private weak let core: LifecycleCore?
   private let body: Body
+  /// Who waits for its end.
+  private let caller: Sleeper?
 
-  init(_ core: LifecycleCore, _ name: ObserverName, _ body: @escaping Body) {
-    (self.core, self.name, self.body) = (core, name, body)
+  init(
+    _ core: LifecycleCore, _ name: ObserverName, caller: Sleeper? = nil, _ body: @escaping Body
+  ) {
+    (self.core, self.name, self.caller, self.body) = (core, name, caller, body)
   }
 
   private func tell(_ input: LifecycleMachine.WorkInput, of id: ObserverID) {
@@ -45,7 +46,7 @@ final class WorkRunner: Sendable {
     case .finish(let run): end(run, cancels: false, of: id)
     case .cancel(let run): end(run, cancels: true, of: id)
     case .askForProgress(let run): tellProgress(of: run, of: id)
-    case .answer(let failure): answer(failure.map { .failure($0.error) } ?? .success(()))
+    case .answer(let failure): caller?.end(throwing: failure?.error)
     }
   }
 
@@ -136,30 +137,5 @@ final class WorkRunner: Sendable {
   private func tellProgress(of run: UInt64, of id: ObserverID) {
     let round = state.withLock { $0.run?.number == run ? $0.run?.round : nil }
     if let round { tell(.progressed(run: run, at: round.lastProgress), of: id) }
-  }
-
-  // MARK: The caller
-
-  /// Returns when nothing runs and nothing will.
-  nonisolated(nonsending) func untilOver() async throws {
-    try await withCheckedThrowingContinuation { continuation in
-      setCaller { continuation.resume(with: $0) }
-    }
-  }
-
-  @inline(never) private func setCaller(_ caller: @escaping @Sendable (Answer) -> Void) {
-    let answer = state.withLock { state in
-      if state.answer == nil { state.caller = caller }
-      return state.answer
-    }
-    if let answer { caller(answer) }
-  }
-
-  private func answer(_ answer: Answer) {
-    let caller = state.withLock { state in
-      if state.answer == nil { state.answer = answer }
-      return state.caller.take()
-    }
-    caller?(answer)
   }
 }
