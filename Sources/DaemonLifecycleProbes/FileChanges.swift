@@ -26,9 +26,10 @@ extension LifecycleInterface {
   ///
   /// - Parameter path: The file's path, on a file system that does not hang.
   public static func reloading(whenChanged path: String) -> Self {
-    .requests(from: "a change of \(path)") { send in
-      var loaded = state(of: path)
-      var last = loaded
+    // Before the daemon reads it.
+    let first = state(of: path)
+    return .requests(from: "a change of \(path)") { send in
+      var (loaded, last) = (first, first)
       while true {
         try await Task.sleep(for: .seconds(1))
         let now = state(of: path)

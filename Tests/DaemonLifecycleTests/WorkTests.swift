@@ -95,6 +95,27 @@ import Testing
     #expect(entry.description.hasSuffix("\(entry.elementsLeft) elements left"))
   }
 
+  /// Its next round goes on with it: only a stop counts what is left.
+  @Test func aPauseLeavesAStreamToTheNextRound() async throws {
+    let mock = MockLifecycleSubject()
+    let (stream, continuation) = AsyncStream<Int>.makeStream()
+    for number in 1...4 { continuation.yield(number) }
+    mock.addForeground(name: "consumer") { [log] round in
+      for try await number in stream.untilEnding(of: round) {
+        log.add("\(number)")
+        try await mock.clock.sleep(for: .seconds(1))
+      }
+    }
+    try await mock.waitUntilInForeground()
+    try await mock.waitUntilSleeping()
+    try await mock.send(.pause).check()
+    try await mock.send(.resume).check()
+    try await mock.waitUntilSleeping()
+    #expect(log.all == ["1", "2"])
+    let stop = try await mock.send(.terminate)
+    #expect(stop["consumer", DidEnterBackground.self]?.elementsLeft == 2)
+  }
+
   // MARK: Readiness
 
   @Test func readinessFollowsTheWork() async throws {

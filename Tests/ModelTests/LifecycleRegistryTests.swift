@@ -262,6 +262,17 @@ import Testing
     #expect(stop[1].members == [first])
   }
 
+  /// It is part of the launch wherever that leads, as of a standby's.
+  @Test func workBeginsInALaunchInTheBackground() {
+    var registry = LifecycleRegistry()
+    registry.add(throughout(first))
+    receive(.pause, &registry)
+    registry.requests.launch = LifecycleCause(.api)
+    let plans = deliver(&registry)
+    #expect(names(plans).prefix(2) == ["DidFinishLaunching", "the beginning of work"])
+    #expect(plans.prefix(2).map(\.kind) == [.launch, .launch])
+  }
+
   /// A hold does not keep a launch from having it, and a late one needs what late observers bring up.
   @Test(arguments: [0, 1]) func workBeginsAfterLaunchesAlsoLateOnes(holds: Int) {
     var registry = launched()

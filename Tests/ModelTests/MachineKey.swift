@@ -78,7 +78,6 @@ extension LifecycleMachine {
     key.add(work.isAwaited)
     key.add(work.isClosed)
     key.add(work.isCallerCancelled)
-    key.add(work.isCalled)
   }
 
   private func addStop(to key: inout StateKey, at now: MonotonicTime) {

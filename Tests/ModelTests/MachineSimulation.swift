@@ -313,7 +313,7 @@ struct MachineSimulation: ~Copyable {
       if isSettling { return }
       give(.work(id, .progressed(run: run, at: random.chance(50) ? now : nil)))
     case .answer:
-      if !works[index].options.hasCaller || works[index].isAnswered { fail("nobody waits for it") }
+      if !works[index].options.hasCaller { fail("nobody waits for it") }
       works[index].isAnswered = true
       // As `foreground` does; in a stop it stays.
       if !machine.isTerminating { leaving.append(id) }

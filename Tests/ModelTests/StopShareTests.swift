@@ -44,6 +44,17 @@ import Testing
     #expect(try end(of: pause) == at(0).advanced(by: .seconds(limit == nil ? 12 : 5.5)))
   }
 
+  /// A migration that is done has no share.
+  @Test func aTaskThatHasEndedDoesNotCount() throws {
+    daemon.add([DidEnterBackground.self])
+    daemon.add(WorkOptions(form: .throughout, mayReturn: true))
+    daemon.work(.ended(run: 1, nil))
+    let pause = try #require(daemon.request(.terminate).starts.first)
+    #expect(try end(of: pause) == at(24))
+    daemon.give(.ended(pause, .completed))
+    #expect(daemon.stop.exit?.report.entries.count == 1)
+  }
+
   @Test func aTaskWhoseDrainDoesNotFitIsWarnedOf() {
     let warnings = daemon.add(WorkOptions(form: .throughout, drains: true), timeout: .seconds(300))
       .warnings

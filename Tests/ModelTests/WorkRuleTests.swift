@@ -183,6 +183,15 @@ import Testing
     #expect(daemon.stop.exit == nil)
   }
 
+  /// What is not ready, and does not end when it is cancelled, is not healthy, as what has stalled.
+  @Test func whatIgnoresItsCancellationIsNotHealthy() {
+    daemon.add(WorkOptions(readyWithin: .seconds(5), restarts: .backoff()))
+    daemon.give(.clock, at: at(5))
+    #expect(daemon.machine.stalls == ["work: not ready after 5 s"])
+    daemon.work(.ended(run: 1, nil), at: at(9))
+    #expect(daemon.machine.stalls == [])
+  }
+
   // MARK: What is said
 
   /// It ran well until it returned: systemd's count begins anew, unless other work fails.
@@ -212,8 +221,8 @@ import Testing
   /// A stop, or SIGSTOP: the clock comes late because nobody had the processor.
   @Test func whoStoodStillHasNotStalled() {
     daemon.add(WorkOptions(stallsAfter: .seconds(16)))
-    #expect(daemon.give(.clock, at: at(18)).works.isEmpty && daemon.machine.deadline == at(34))
-    #expect(daemon.give(.clock, at: at(34)).works.count == 1)
+    #expect(daemon.give(.clock, at: at(21)).works.isEmpty && daemon.machine.deadline == at(37))
+    #expect(daemon.give(.clock, at: at(37)).works.count == 1)
   }
 
   /// It is in the report, and said once.

@@ -75,8 +75,8 @@ extension LifecycleObservable {
   ///   - policy: When the body is run again after an error. Default `nil`: the error ends the daemon.
   ///   - readyWithin: How long the body may take until it calls ``ForegroundRound/reportReady()``. `READY=1` and the next
   ///     phase wait for it, and the daemon is ready only while the body is: not while it waits to be run again, nor once it
-  ///     has returned. A launch in which it is not ready in time, throws or returns has failed; after a pause, it is tried
-  ///     again. Default `nil`: it is ready as it begins.
+  ///     has returned. A launch in which it is not ready in time, or ends, has failed; after a pause it is tried again, and
+  ///     one that is only slow goes on, unless it has a policy. Default `nil`: it is ready as it begins.
   ///   - stallsAfter: After how long without progress (``ForegroundRound/reportProgress()``) the body is run again, if it
   ///     has a policy; without one the daemon is not healthy, and its watchdog is not pinged, until it goes on. A pause
   ///     stops the clock. A wait for the next element is no progress: choose more than the longest time without work.

@@ -67,7 +67,9 @@ extension LifecycleMachine {
     var last: LifecyclePhase?
     for id in plan.members {
       guard let member = registry.members[id] else { continue }
-      if let hook = member.hook(for: type, plan.step) {
+      var hook = member.hook(for: type, plan.step)
+      if case .workEnds = plan.step, works[id]?.endsWithTheDaemon != true { hook = nil }
+      if let hook {
         let phase = member.phase
         var call = Delivery.PlannedCall(
           observer: id, hook: hook, isTogether: phase.isTogether(with: last))
@@ -131,6 +133,8 @@ extension LifecycleMachine {
       calls[id].record(.skipped(reason), of: member.name, observer)
       if constants.step.kind == .willEnterForeground { unentered.add(observer, isHeld: isHeld) }
       if !isBusy, !isHeld, !isNested { postpone(observer) }
+      // Nobody waits for it, and it is told before the save.
+      if member.isWork, constants.step.endsWork, isTerminating { cancelWork(observer) }
       return
     }
     if member.isWork { return beginWork(member, in: id, constants, slot) }
@@ -223,8 +227,8 @@ extension LifecycleMachine {
   /// Has the observers that are not in the foreground with the daemon notified of it again, and the rounds after them.
   mutating func enterAgain() {
     guard registry.isServing, !isEntering else { return }
-    // A body that has taken too long goes on, and is not asked again.
-    registry.entersAgain = unentered.retried.filter { works[$0]?.run == nil }
+    // A body that has taken too long goes on, or is run again by itself.
+    registry.entersAgain = unentered.retried.filter { works[$0]?.goesOn != true }
   }
 
   /// Begins the work that nothing holds back any more, plans to try again what has failed and does not still run, and has
@@ -237,7 +241,7 @@ extension LifecycleMachine {
       }
     }
     if unentered.failed.contains(where: {
-      registry.members.progress(of: $0)?.isBusy == false && works[$0]?.run == nil
+      registry.members.progress(of: $0)?.isBusy == false && works[$0]?.goesOn != true
     }) {
       unentered.planRetry(at: now)
     }

@@ -18,7 +18,7 @@ extension LifecycleMachine {
     switch input {
     case .ready(let run): ready(run, of: work)
     case .ended(let run, let failure, let share, let rest):
-      works[known: id].rest = rest
+      if work.run?.number == run { works[known: id].rest = rest }
       ended(run, failure, share, of: work)
     case .progressed(let run, let time):
       take(works[known: id].progressed(run, at: time, now: now), of: id)
@@ -82,7 +82,9 @@ extension LifecycleMachine {
     } else {
       failure.update { $0.isLate = true }
       calls[id].record(
-        failure.map { .failed($0.error) } ?? .completed, of: member.name, observer, failure: failure
+        failure.map { .failed($0.error) } ?? .completed, of: member.name, observer,
+        failure: failure,
+        rest: begins ? 0 : works[known: observer].rest
       )
       if begins { unentered.remove([observer]) }
     }
@@ -203,7 +205,7 @@ extension LifecycleMachine {
 
   /// Publishes what the health says; not that the daemon has recovered, while other work fails, which may end it.
   mutating func publish(_ fact: LifecycleFact?) {
-    if case .recovered? = fact, works.all.contains(where: { $0.lastFailure != nil }) { return }
+    if case .recovered? = fact, works.haveFailed { return }
     effects.publish(fact)
   }
 
@@ -224,7 +226,7 @@ extension LifecycleMachine {
     }
   }
 
-  @inline(never) private mutating func cancelWork(_ id: ObserverID) {
+  @inline(never) mutating func cancelWork(_ id: ObserverID) {
     perform(works[known: id].cancel(), of: id)
   }
 
@@ -245,11 +247,9 @@ extension LifecycleMachine {
     if works[id]?.isOver == true { removeWork(id) }
   }
 
-  /// Has its caller go on, once.
+  /// Has its caller go on, if it has not yet.
   private mutating func answer(_ id: ObserverID) {
-    guard let work = works[id], work.isCalled else { return }
-    works[known: id].isCalled = false
-    perform(.answer(work.failure), of: id)
+    if let work = works[id], work.options.hasCaller { perform(.answer(work.failure), of: id) }
   }
 
   /// Forgets a work, with its note.

@@ -42,9 +42,7 @@ struct Unentered: Sendable {
   mutating func set(_ id: ObserverID, isAbsent: Bool) -> Bool {
     let place = failed.partitioningIndex { $0 >= id }
     let hasFailed = place < failed.count && failed[place] == id
-    guard absent.set(id, isAbsent && !hasFailed, by: <) else { return false }
-    hasNews = true
-    return true
+    return absent.set(id, isAbsent && !hasFailed, by: <)
   }
 
   /// Removes those that have entered, are notified again, or are no longer observers.
@@ -52,8 +50,7 @@ struct Unentered: Sendable {
     if retried.isEmpty { return }
     // From the end, where a removal moves few others.
     for id in ids.reversed() {
-      failed.set(id, false, by: <)
-      held.set(id, false, by: <)
+      if failed.set(id, false, by: <) || held.set(id, false, by: <) { hasNews = true }
       if first == id { first = nil }
     }
     if retried.isEmpty { (deadline, pause) = (.distantFuture, .zero) }

@@ -23,6 +23,7 @@ extension Work {
   private mutating func begin(at now: MonotonicTime) -> Action {
     lastRun += 1
     let isReady = options.readyWithin == nil
+    rest = 0
     var run = Run(number: lastRun, began: now, isReady: isReady, progressed: now)
     if isReady { watch(&run) }
     state = .running(run)
@@ -165,7 +166,7 @@ extension Work {
     case .running(var run) where run.nextLook <= now:
       // So late because the whole process has stood still, as by SIGSTOP: that counts neither way.
       let limit = options.stallsAfter ?? .zero
-      let isLate = !run.isStalled && run.nextLook.duration(to: now) > limit / 16
+      let isLate = !run.isStalled && run.nextLook.duration(to: now) > limit / 4
       run.nextLook = isLate ? now.advanced(by: limit) : .distantFuture
       state = .running(run)
       return isLate ? nil : News(action: .askForProgress(run: run.number))

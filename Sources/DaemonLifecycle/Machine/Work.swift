@@ -35,7 +35,7 @@ struct Work: Sendable {
     case finishing(Run)
     /// It was cancelled, and has not ended.
     case cancelled(Run)
-    /// It never runs again. The failure is its own, before anybody had asked for its end.
+    /// It never runs again: it has failed for good, or in a stop, or its caller is told of the failure.
     case over(Failure?)
   }
 
@@ -63,8 +63,6 @@ struct Work: Sendable {
   var isAwaited = false
   /// Whether no run begins any more.
   var isClosed = false
-  /// Whether its caller waits, who goes on once.
-  var isCalled: Bool
   /// Whether the caller's task was cancelled: it is thrown what the body throws then.
   var isCallerCancelled = false
   /// The calls that wait until it is ready, and until it has ended.
@@ -77,7 +75,6 @@ struct Work: Sendable {
 
   init(_ member: MachineObserver) {
     self.member = member
-    isCalled = member.work!.hasCaller
     history = member.work!.restarts.map { RestartHistory($0) }
   }
 
@@ -107,10 +104,13 @@ struct Work: Sendable {
     }
   }
 
+  /// Whether it runs, or will again, whatever is asked of it.
+  var goesOn: Bool { run != nil || isWaiting }
+
   /// Whether it waits to be run again.
   var isWaiting: Bool { if case .waiting = state { true } else { false } }
 
-  /// What it has thrown before its end was asked for.
+  /// What it has failed with for good.
   var failure: Failure? { if case .over(let failure) = state { failure } else { nil } }
 
   /// Whether it never runs again, and nobody has to know it.
@@ -119,9 +119,14 @@ struct Work: Sendable {
     return isClosed && run == nil
   }
 
+  /// Whether a stop has something to end or to report of it, where it runs throughout.
+  var endsWithTheDaemon: Bool { run != nil || failure != nil || options.form == .body }
+
   var isStalled: Bool {
     switch state {
-    case .running(let run), .failing(let run, _): run.isStalled
+    case .running(let run): run.isStalled
+    // One that ends when it is cancelled is not seen in this state.
+    case .failing: true
     default: false
     }
   }
@@ -164,7 +169,8 @@ struct Work: Sendable {
 
   /// "consumer has made no progress for 5 min".
   var stall: String {
-    "\(name) has made \(WorkFault.noProgress(for: options.stallsAfter ?? .zero))"
+    if case .failing(_, let fault) = state { return "\(name): \(fault)" }
+    return "\(name) has made \(WorkFault.noProgress(for: options.stallsAfter ?? .zero))"
   }
 }
 

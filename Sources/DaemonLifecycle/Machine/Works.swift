@@ -20,6 +20,8 @@ struct Works: Sendable {
     _read { if let index = index(of: id) { yield places[index] } else { yield nil } }
   }
 
+  /// Whether one has failed, and has not run well since.
+  var haveFailed: Bool { places.contains { $0?.lastFailure.map { _ in true } ?? false } }
   var all: [Work] { places.compactMap { $0 } }
   var known: [ObserverID] { ids.indices.compactMap { places[$0] == nil ? nil : ids[$0] } }
 

@@ -20,6 +20,8 @@ import Synchronization
 public final class ForegroundRound: Sendable {
   private struct State {
     var isEnding = false
+    /// Whether the body was asked to finish, and was not cancelled.
+    var mayFinish = false
     /// Whether the body has returned, or thrown.
     var isOver = false
     /// The handlers, each called once, when the round begins to end; empty from then on.
@@ -51,7 +53,13 @@ public final class ForegroundRound: Sendable {
   var isReady: Bool { wasReady.load(ordering: .acquiring) }
   /// Whether a delivery may wait for the body. A task that the body has started may live for longer.
   @inline(never) var isAwaited: Bool { state.withLock { !$0.isOver && ($0.isEnding || !isReady) } }
-  @inline(never) func bodyEnded() { state.withLock { $0.isOver = true } }
+  /// - Parameter isLast: Whether there is no other round, which may want what this one has left.
+  @inline(never) func bodyEnded(isLast: Bool) {
+    state.withLock { state in
+      state.isOver = true
+      if !isLast { state.rests = [] }
+    }
+  }
 
   /// Makes a round for a test of code that takes one.
   public convenience init() { self.init(clock: nil) }
@@ -85,7 +93,7 @@ public final class ForegroundRound: Sendable {
 
   /// Keeps what counts the rest of a stream until the body has ended.
   func leave(_ rest: @escaping @Sendable () async -> Int) {
-    state.withLock { $0.rests.append(rest) }
+    state.withLock { if clock != nil, !$0.isOver { $0.rests.append(rest) } }
   }
 
   /// Returns how many elements loops have left behind.
@@ -102,10 +110,12 @@ public final class ForegroundRound: Sendable {
   /// Marks a round that a test has made as ending. Further calls have no effect, nor has one for a daemon's round.
   public func end() { if clock == nil { for handler in beginEnding() { handler() } } }
 
+  @inline(never) var mayFinish: Bool { state.withLock(\.mayFinish) }
+
   /// Marks the round as ending, and returns the handlers that are to be called.
-  func beginEnding() -> [@Sendable () -> Void] {
+  func beginEnding(mayFinish: Bool = true) -> [@Sendable () -> Void] {
     state.withLock { state in
-      state.isEnding = true
+      (state.isEnding, state.mayFinish) = (true, mayFinish)
       defer { state.handlers = [:] }
       return state.handlers.keys.sorted().compactMap { state.handlers[$0] }
     }
@@ -281,8 +291,10 @@ where Base.Element: Sendable {
     mutating func next(isolation _: isolated (any Actor)?) async throws -> Base.Element? {
       let source = source
       let element = try await source.round.untilEnding { try await source.iterator.next() }
-      let mayFinish = source.isStream && source.round.isEnding && !Task.isCancelled
-      return element == nil && mayFinish ? await source.buffered() : element
+      guard element == nil, source.isStream, source.round.mayFinish, !Task.isCancelled else {
+        return element
+      }
+      do { return try await source.buffered() } catch is CancellationError { return nil }
     }
   }
 
@@ -298,10 +310,12 @@ where Base.Element: Sendable {
     }
 
     /// Returns the next element that is there, and waits for none.
-    func buffered() async -> Base.Element? {
-      let next = Task { try await iterator.next() }
-      next.cancel()
-      return try? await next.value
+    func buffered() async throws -> Base.Element? {
+      let next = Task {
+        withUnsafeCurrentTask { $0?.cancel() }
+        return try await iterator.next()
+      }
+      return try await next.value
     }
 
     deinit {
@@ -310,7 +324,7 @@ where Base.Element: Sendable {
       let rest = RoundElements.Source(iterator, isStream: false, of: round)
       round.leave {
         var count = 0
-        while await rest.buffered() != nil { count += 1 }
+        while (try? await rest.buffered()) != nil { count += 1 }
         return count
       }
     }

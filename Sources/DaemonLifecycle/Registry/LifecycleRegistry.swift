@@ -212,9 +212,7 @@ struct LifecycleRegistry: Sendable {
     if termination != nil { return nextTerminationStep() }
     let isLaunch = state == .launching || isLaunchTransition
     guard holds == 0 || isLaunch else { return nil }
-    let late =
-      holds == 0 ? catchUp() : mayWorkBegin ? plan(.workBegins, cause: transitionCause) : nil
-    return late ?? nextTransitionStep()
+    return (holds == 0 ? catchUp() : nil) ?? nextTransitionStep()
   }
 
   /// Ends the current step, which may have been overtaken. Returns true when its transition is over too.
@@ -223,6 +221,10 @@ struct LifecycleRegistry: Sendable {
     switch ended.step.kind {
     case .willEnterForeground where termination == nil: state = .foreground
     case .willTerminate: state = .terminated
+    // Unless the launch has failed, and has no more steps. Work belongs to it wherever the daemon goes then.
+    case .didFinishLaunching
+    where transitionKind == .launch && !steps.isEmpty && isMissed(.workBegins):
+      steps = [.workBegins] + steps
     default: break
     }
     // A step that is no longer requested must not keep its transition open.
@@ -259,7 +261,6 @@ struct LifecycleRegistry: Sendable {
     }
     entersAgain = []
     guard state != .launching, let step = missed() else { return nil }
-    if case .workBegins = step, !steps.isEmpty { return plan(step, cause: transitionCause) }
     if steps.isEmpty {
       transitionNumber += 1
       transitionKind = .catchUp
@@ -273,7 +274,7 @@ struct LifecycleRegistry: Sendable {
   /// Returns the first step that a member has missed and can receive now.
   private func missed() -> LifecycleStep? {
     if isMissed(.kind(.didFinishLaunching)) { return .kind(.didFinishLaunching) }
-    if mayWorkBegin { return .workBegins }
+    if !isLaunchTransition, isMissed(.workBegins) { return .workBegins }
     if !isSuspended, isMissed(.kind(.didResume)) { return .kind(.didResume) }
     let last = LifecycleStep.kind(
       state == .foreground ? .willEnterForeground : .didEnterBackground)
@@ -283,11 +284,6 @@ struct LifecycleRegistry: Sendable {
   private func isMissed(_ step: LifecycleStep) -> Bool {
     let change = step.change
     return members.contains { !$0.isBusy && $0.shouldReceive(change) }
-  }
-
-  /// Whether work that runs throughout is to begin, and all have finished launching.
-  private var mayWorkBegin: Bool {
-    state != .launching && isMissed(.workBegins) && !isMissed(.kind(.didFinishLaunching))
   }
 
   private mutating func nextTransitionStep() -> Plan? {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// When a body that threw is run again, and how many failures are tolerated: a parameter of `addForeground`.
+/// When a body that threw is run again, and how many failures are tolerated: a parameter of `addForeground` and `addTask`.
 public struct RestartPolicy: Sendable {
   let initialDelay: Duration
   let maximumDelay: Duration

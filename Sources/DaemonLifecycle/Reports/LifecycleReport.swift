@@ -74,8 +74,8 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     /// The number of the observer's registration.
     package internal(set) var registration: UInt64 = 0
 
-    /// How many elements of streams work has left behind that it had taken over with `untilEnding(of:)`: its time was
-    /// over, or it was cancelled. They are lost, unless who sent them sends them again.
+    /// How many elements of streams work has left behind in a stop, which it had taken over with `untilEnding(of:)`: they are
+    /// lost, unless who sent them sends them again. A pause leaves them to the next round.
     public internal(set) var elementsLeft = 0
 
     /// The observer's name: the one that was given, its type, `closure at Module/File.swift:42`, or `body`.

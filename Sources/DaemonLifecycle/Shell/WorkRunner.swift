@@ -73,6 +73,8 @@ final class WorkRunner: Sendable {
     // Detached: no task-local value of a hook or a caller marks it as part of that.
     let task = Task.detached(executorPreference: core?.executor.pool) {
       let failure = await self.run(round)
+      // A next round may want what this one has left.
+      round.bodyEnded(isLast: self.core?.isTerminating ?? true)
       let rest = await round.countRests()
       self.ended(run, failure, rest: rest, of: id)
     }
@@ -104,11 +106,7 @@ final class WorkRunner: Sendable {
     _ run: UInt64, _ failure: Failure?, rest: Int, of id: ObserverID
   ) {
     // The round has the core.
-    let round = state.withLock { state in
-      defer { state.run = nil }
-      return state.run?.round
-    }
-    round?.bodyEnded()
+    state.withLock { $0.run = nil }
     // Many instances of a daemon that fail together should not come back together.
     let share = core?.virtualTime == nil ? Double.random(in: 0.5...1) : 1
     tell(.ended(run: run, failure, share: share, rest: rest), of: id)
@@ -127,7 +125,7 @@ final class WorkRunner: Sendable {
     guard hasBegun else { return tell(.ended(run: run, nil), of: id) }
     // It may just have ended.
     guard let known else { return }
-    let handlers = known.round.beginEnding()
+    let handlers = known.round.beginEnding(mayFinish: !cancels)
     core?.useSwiftPool {
       for handler in handlers { handler() }
       if cancels { known.task?.cancel() }
