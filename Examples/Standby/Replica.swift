@@ -23,17 +23,20 @@ actor Replica {
   /// Has it work in a daemon.
   nonisolated func work(every interval: Duration, in lifecycle: any LifecycleObservable) {
     // In the background, too: this is what makes it a hot standby.
-    lifecycle.addTask(name: "follower") { _ in
-      try await self.follow(every: interval, in: lifecycle)
+    lifecycle.addTask(name: "follower", readyWithin: .seconds(60)) { round in
+      try await self.follow(every: interval, in: lifecycle, round)
     }
     // Begun by each WillEnterForeground, cancelled and waited for by each DidEnterBackground.
     lifecycle.addForeground(name: "leader") { try await self.lead(every: interval, in: lifecycle) }
   }
 
-  private func follow(every interval: Duration, in lifecycle: any LifecycleObservable) async throws
-  {
+  private func follow(
+    every interval: Duration, in lifecycle: any LifecycleObservable, _ round: ForegroundRound
+  ) async throws {
     try catchUp()
     say("\(name) stands by at \(last)")
+    // Nobody leads before.
+    round.reportReady()
     for try await _ in lifecycle.ticks(every: interval) { try catchUp() }
   }
 

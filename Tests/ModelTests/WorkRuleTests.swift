@@ -109,9 +109,18 @@ import Testing
     daemon.work(.ended(run: 1, failure))
     daemon.give(.clock, at: at(1))
     daemon.work(.ready(run: 1), at: at(1))
-    #expect(!daemon.isReady)
+    #expect(!daemon.isReady && !daemon.isIdle)
     daemon.work(.ready(run: 2), at: at(1))
     #expect(daemon.isReady)
+  }
+
+  /// A task goes on until its turn has come.
+  @Test func aSecondSignalCancelsWorkBeforeItsPause() {
+    daemon.add(WorkOptions())
+    daemon.add(WorkOptions(form: .throughout))
+    daemon.add([DidEnterBackground.self])
+    daemon.signal()
+    #expect(daemon.signal(at: 2).works.map(\.work) == [1])
   }
 
   // MARK: Callers

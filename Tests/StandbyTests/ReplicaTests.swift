@@ -119,7 +119,8 @@ import Testing
   @Test(arguments: ["root:x:0:0\n", "1 a\n3 a\n", "1 a\n1 a\n"])
   func anotherFileIsNotFollowed(_ text: String) async throws {
     try text.write(toFile: path, atomically: true, encoding: .utf8)
-    #expect(try await instance("a").failure().contains("is no ledger: line"))
+    let launch = try await Instance("a", path).mock.launch()
+    #expect("\(launch)".contains("is no ledger: line"))
     #expect(try ledger() == text)
   }
 
