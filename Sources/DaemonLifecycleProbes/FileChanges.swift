@@ -3,13 +3,11 @@ import CLinux
 public import DaemonLifecycle
 
 /// What tells one content of a file from another, whatever links lead to it; `nil` where there is none.
-private func state(of path: String) -> [Int]? {
+private func state(of path: String) -> String? {
   var file = stat()
   guard stat(path, &file) == 0 else { return nil }
-  return [
-    Int(bitPattern: UInt(file.st_dev)), Int(bitPattern: UInt(file.st_ino)), Int(file.st_size),
-    file.st_mtim.tv_sec, file.st_mtim.tv_nsec, file.st_ctim.tv_sec, file.st_ctim.tv_nsec,
-  ]
+  let changed = file.st_ctim
+  return "\(file.st_dev) \(file.st_ino) \(changed.tv_sec) \(changed.tv_nsec)"
 }
 
 extension LifecycleInterface {

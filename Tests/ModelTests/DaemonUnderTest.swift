@@ -35,6 +35,7 @@ final class DaemonUnderTest {
     let exitsWith: Int32?
     let healthRound: UInt64?
     let works: [(work: UInt64, action: Work.Action)]
+    let stalled: String?
     let isOverdue: Bool
 
     var facts: [LifecycleFact] {
@@ -123,7 +124,8 @@ final class DaemonUnderTest {
       starts: starts, messages: effects.messages, removed: effects.removed.map(\.id.value),
       released: effects.released.count, exitsWith: effects.exitsWith,
       healthRound: effects.healthRound,
-      works: effects.works.map { ($0.id.value, $0.action) }, isOverdue: effects.isOverdue)
+      works: effects.works.map { ($0.id.value, $0.action) }, stalled: effects.stalled,
+      isOverdue: effects.isOverdue)
   }
 
   @discardableResult func request(
@@ -142,12 +144,16 @@ final class DaemonUnderTest {
     _ work: WorkOptions, name: ObserverName = .given("work"), phase: LifecyclePhase = .standard,
     timeout: Duration? = nil
   ) -> Output {
-    let id = machine.registry.members.nextID(UInt64(ids.count + 1))
-    ids.append(id)
-    return give(
-      .add(
-        MachineObserver(
-          id: id, phase: phase, name: name, receives: [], timeout: timeout, work: work)))
+    add(
+      MachineObserver(
+        id: nextID(), phase: phase, name: name, receives: [], timeout: timeout, work: work))
+  }
+
+  private func nextID() -> ObserverID { machine.registry.members.nextID(UInt64(ids.count + 1)) }
+
+  private func add(_ member: MachineObserver) -> Output {
+    ids.append(member.id)
+    return give(.add(member))
   }
 
   @discardableResult func addBody() -> Output { add(WorkOptions(form: .body), name: .body) }
@@ -167,12 +173,9 @@ final class DaemonUnderTest {
     _ types: [any LifecycleNotification.Type]?, phase: LifecyclePhase = .standard,
     timeout: Duration? = nil
   ) -> Output {
-    let id = machine.registry.members.nextID(UInt64(ids.count + 1))
-    ids.append(id)
-    return give(
-      .add(
-        MachineObserver(
-          id: id, phase: phase, name: .type(Int.self),
-          receives: types?.map { ObjectIdentifier($0) } ?? [nil], timeout: timeout)))
+    add(
+      MachineObserver(
+        id: nextID(), phase: phase, name: .type(Int.self),
+        receives: types?.map { ObjectIdentifier($0) } ?? [nil], timeout: timeout))
   }
 }

@@ -28,8 +28,9 @@ import Testing
       Issue.record("\(asked)")
       return
     }
-    let warnings = daemon.work(.progressed(run: 1, at: nil), at: at(30)).warnings
-    #expect(warnings == ["work has made no progress for 30 s: the daemon is not healthy."])
+    let said = daemon.work(.progressed(run: 1, at: nil), at: at(30))
+    #expect(said.warnings == ["work has made no progress for 30 s: the daemon is not healthy."])
+    #expect(said.stalled == "work")
     #expect(check(at: 40) == ["work has made no progress for 30 s"])
     // Somebody looks again each second.
     #expect(daemon.machine.deadline == at(31))
@@ -150,7 +151,39 @@ import Testing
     #expect(daemon.machine.registry.state == .background && daemon.isIdle)
   }
 
+  /// It is asked to end, and takes its time.
+  @Test func whoseCallerIsCancelledIsNotMissed() {
+    daemon.add(
+      WorkOptions(
+        readyWithin: .seconds(5), restarts: .backoff(initial: .seconds(1)), hasCaller: true))
+    daemon.work(.ready(run: 1))
+    daemon.work(.ended(run: 1, failure))
+    daemon.give(.clock, at: at(1))
+    #expect(!daemon.isReady)
+    daemon.work(.callerCancelled, at: at(1))
+    #expect(daemon.isReady && daemon.work()?.run != nil)
+  }
+
   // MARK: Starts
+
+  /// Nobody waits for its start any more, and it can't be tried again.
+  @Test func theLastFailureEndsTheDaemonOnceItsStartWasGivenUp() {
+    daemon.add(
+      WorkOptions(
+        readyWithin: .seconds(5), restarts: .backoff(initial: .seconds(9), maximumFailures: 1)))
+    daemon.work(.ended(run: 1, failure))
+    daemon.give(.clock, at: at(5))
+    daemon.give(.clock, at: at(9))
+    daemon.work(.ended(run: 2, failure), at: at(9))
+    #expect(daemon.machine.isTerminating == true)
+  }
+
+  @Test func aBodyMayEndBeforeTheLaunch() {
+    let daemon = DaemonUnderTest(state: .launching)
+    daemon.addBody()
+    daemon.work(.ended(run: 1, nil))
+    #expect(daemon.stop.exit?.status == 0)
+  }
 
   /// A migration is not done again because it took long.
   @Test func whatReturnsLateIsNotBegunAgain() {

@@ -22,19 +22,8 @@ extension LifecycleObservable {
   /// An error that the body throws ends the daemon, with status 1 or that of an ``ExitStatusError``. After a pause or a
   /// stop has cancelled the body, an error is in that report and has no other effect.
   ///
-  /// The lifecycle retains the body until the daemon has ended.
-  ///
-  /// - Parameters:
-  ///   - name: The body's name in reports and logs. Default: its file and line.
-  ///   - phase: Its place in the order: within a phase, that in which observers and work were added.
-  ///   - limit: How long the body may take to finish what it has begun, for servers, whose body takes the
-  ///     ``ForegroundRound``. Default `nil`: it is cancelled.
-  ///   - policy: When the body is run again after an error: ``RestartPolicy``. Default `nil`: the error ends the daemon.
-  ///   - stallsAfter: After how long without a tick of ``ticks(every:)`` the daemon is not healthy. Default `nil`: never.
-  ///   - mayReturn: Whether the body is expected to return by itself, which is then not said. Default `false`.
-  ///   - file: The file of the default name.
-  ///   - line: The line of the default name.
-  ///   - body: The work, in a new task for each round.
+  /// The lifecycle retains the body until the daemon has ended. Servers, and other work that has something to finish, use
+  /// the form whose body takes the ``ForegroundRound``, which has the parameters. A tick of ``ticks(every:)`` is progress.
   public func addForeground(
     name: String? = nil, phase: LifecyclePhase = .standard, draining limit: Duration? = nil,
     restarting policy: RestartPolicy? = nil, stallsAfter: Duration? = nil, mayReturn: Bool = false,
@@ -93,19 +82,12 @@ extension LifecycleObservable {
     file: StaticString = #fileID, line: UInt = #line,
     _ body: @escaping @Sendable @isolated(any) (ForegroundRound) async throws -> Void
   ) {
-    let work = WorkOptions(
-      drains: limit != nil, readyWithin: readyWithin, stallsAfter: stallsAfter, restarts: policy,
-      mayReturn: mayReturn)
-    add(work, name, orElse: .foreground(file: file, line: line), phase, limit, body)
-  }
-
-  private func add(
-    _ work: WorkOptions, _ name: String?, orElse place: ObserverName, _ phase: LifecyclePhase,
-    _ limit: Duration?, _ body: @escaping WorkRunner.Body
-  ) {
+    let name = name.map { ObserverName.given($0) } ?? .foreground(file: file, line: line)
     core.add(
-      WorkRunner(core, name.map { .given($0) } ?? place, body), work,
-      .init(phase: phase, timeout: limit))
+      WorkRunner(core, name, body),
+      WorkOptions(
+        readyWithin: readyWithin, stallsAfter: stallsAfter, restarts: policy, mayReturn: mayReturn),
+      phase: phase, draining: limit)
   }
 
   /// Adds work that runs from the launch to the stop, whatever pauses the daemon: heartbeats, or a follower.
@@ -128,10 +110,13 @@ extension LifecycleObservable {
     file: StaticString = #fileID, line: UInt = #line,
     _ body: @escaping @Sendable @isolated(any) (ForegroundRound) async throws -> Void
   ) {
-    let work = WorkOptions(
-      form: .throughout, drains: limit != nil, readyWithin: readyWithin, stallsAfter: stallsAfter,
-      restarts: policy, mayReturn: mayReturn)
-    add(work, name, orElse: .task(file: file, line: line), phase, limit, body)
+    let name = name.map { ObserverName.given($0) } ?? .task(file: file, line: line)
+    core.add(
+      WorkRunner(core, name, body),
+      WorkOptions(
+        form: .throughout, readyWithin: readyWithin, stallsAfter: stallsAfter, restarts: policy,
+        mayReturn: mayReturn),
+      phase: phase, draining: limit)
   }
 
   /// Runs `body` while the daemon is in the foreground, and returns when the daemon terminates: `addForeground` for work
@@ -178,9 +163,9 @@ extension LifecycleObservable {
     let caller = Sleeper()
     let runner = WorkRunner(core, name, caller: caller, body)
     let work = WorkOptions(
-      drains: limit != nil, readyWithin: readyWithin, stallsAfter: stallsAfter, restarts: policy,
-      mayReturn: mayReturn, hasCaller: true)
-    guard let id = core.add(runner, work, .init(phase: phase, timeout: limit)) else { return }
+      readyWithin: readyWithin, stallsAfter: stallsAfter, restarts: policy, mayReturn: mayReturn,
+      hasCaller: true)
+    guard let id = core.add(runner, work, phase: phase, draining: limit) else { return }
     // Cut off by the termination it stays and receives what all receive, so that the report does not depend on timing;
     // it is removed when the daemon has ended.
     defer { if !core.isTerminating { core.remove(id) } }

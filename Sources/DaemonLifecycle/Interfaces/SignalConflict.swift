@@ -172,10 +172,13 @@ extension SignalSource {
     sendNote()
   }
 
-  /// Sends the note for the operator.
+  /// Sends the note for the operator. Two threads may change it at once: what is sent last is the note after both.
   func sendNote() {
-    StatusNote.signals.publish(
-      from: { opened.withLock { $0.conflictNote } }, to: { report(.fact($0)) })
+    var sent: String?
+    repeat {
+      sent = opened.withLock { $0.conflictNote }
+      report(.fact(.statusNote(.signals, sent)))
+    } while sent != opened.withLock { $0.conflictNote }
   }
 }
 

@@ -28,12 +28,12 @@ extension LifecycleMachine {
       // In a stop it does not wait for a body that has had its time.
       let isOverdue = work.leaving.flatMap { calls.find($0) }?.isCancelled == true
       if isOverdue, isTerminating { answer(id) }
+      settle(id)
     }
-    settle(id)
-    removeIfOver(id)
+    if works[id]?.isOver == true { removeWork(id) }
   }
 
-  private mutating func perform(_ action: Work.Action?, of id: ObserverID) {
+  mutating func perform(_ action: Work.Action?, of id: ObserverID) {
     if let action { effects.works.append((id, works[id]?.options.runner, action)) }
   }
 
@@ -44,17 +44,17 @@ extension LifecycleMachine {
       works[known: id].published = work.note
       effects.publish(.statusNote(.work("\(work.name)", id.value), work.note))
     }
+    // Its failures no longer count.
+    if work.hasFailed != (work.lastFailure != nil) {
+      works[known: id].hasFailed.toggle()
+      if work.hasFailed { publish(.recovered) }
+    }
     guard unentered.set(id, isAbsent: !work.isReady) else { return }
     if registry.isServing { unentered.hasNews = true }
     settleForeground(cause)
   }
 
   // MARK: Calls
-
-  /// The body of `run` waits for no step.
-  mutating func beginBody(_ id: ObserverID) {
-    perform(works[known: id].enter(at: now, isAwaited: false).0, of: id)
-  }
 
   /// Has a work do what a step asks for, as its hook would: the call waits for that. Without anything to wait for, there is
   /// none.
@@ -106,7 +106,8 @@ extension LifecycleMachine {
   }
 
   private mutating func endStart(of id: ObserverID, _ end: CallEnd = .completed) {
-    if let call = works[known: id].entering.take() { ended(call, end) }
+    // The end of a body ends a daemon that was never launched, which knows no work any more.
+    if works[id] != nil, let call = works[known: id].entering.take() { ended(call, end) }
   }
 
   /// Also where nobody waits for it any more: as an observer whose hook was abandoned.
@@ -166,7 +167,6 @@ extension LifecycleMachine {
       effects.publish(.info("\(work.name) has ended by itself. \(next)"))
     }
     isIn(work, LifecycleCause(.other("\(work.name) has ended by itself")))
-    if work.lastFailure != nil { publish(.recovered) }
     endStart(of: work.id)
   }
 
@@ -199,8 +199,6 @@ extension LifecycleMachine {
     if news.isStall { effects.stalled = "\(name)" }
     perform(news.action, of: id)
     settle(id)
-    // Once its note has gone.
-    if news.hasRecovered { publish(.recovered) }
   }
 
   /// Publishes what the health says; not that the daemon has recovered, while other work fails, which may end it.
@@ -239,12 +237,8 @@ extension LifecycleMachine {
   mutating func closeWork() {
     for id in works.known {
       perform(works[known: id].close(), of: id)
-      removeIfOver(id)
+      if works[id]?.isOver == true { removeWork(id) }
     }
-  }
-
-  private mutating func removeIfOver(_ id: ObserverID) {
-    if works[id]?.isOver == true { removeWork(id) }
   }
 
   /// Has its caller go on, if it has not yet.

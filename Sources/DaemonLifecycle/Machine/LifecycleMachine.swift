@@ -289,7 +289,10 @@ struct LifecycleMachine: ~Copyable, Sendable {
     registry.add(member)
     if let work = member.work {
       works.add(Work(member))
-      if work.form == .body { beginBody(member.id) }
+      // The body of `run` waits for no step.
+      if work.form == .body {
+        perform(works[known: member.id].enter(at: now, isAwaited: false).0, of: member.id)
+      }
     }
     guard member.timeout != nil,
       member.receives(.kind(.didEnterBackground)) || member.receives(.workEnds)

@@ -25,13 +25,4 @@ enum StatusNote: Comparable, Sendable {
     default: false
     }
   }
-
-  /// Publishes the note. Two threads may change it at once: what is published last is the note after both.
-  func publish(from note: () -> String?, to publish: (LifecycleFact) -> Void) {
-    var published: String?
-    repeat {
-      published = note()
-      publish(.statusNote(self, published))
-    } while published != note()
-  }
 }

@@ -21,9 +21,8 @@ extension Work {
   }
 
   private mutating func begin(at now: MonotonicTime) -> Action {
-    lastRun += 1
+    (lastRun, rest) = (lastRun + 1, 0)
     let isReady = options.readyWithin == nil
-    rest = 0
     var run = Run(number: lastRun, began: now, isReady: isReady, progressed: now)
     if isReady { watch(&run) }
     state = .running(run)
@@ -107,7 +106,9 @@ extension Work {
     case .failing(_, let fault): failure = own ?? Failure(fault)
     default:
       let isExpected = run.isReady || options.mayReturn || isStopping
-      if thrown == nil, !isExpected { failure = Failure(WorkFault.endedUnready) }
+      if thrown == nil, !isExpected {
+        failure = Failure(WorkFault(description: "ended before it was ready"))
+      }
     }
     guard let failure else {
       forget()
@@ -146,8 +147,6 @@ extension Work {
   struct News: Sendable {
     var action: Action?
     var line: LifecycleFact?
-    /// Whether it has run for its whole period, and its failures no longer count.
-    var hasRecovered = false
     /// Whether it has stalled.
     var isStall = false
   }
@@ -159,10 +158,10 @@ extension Work {
       isAwaited = entering != nil
       return News(action: begin(at: now))
     case .running(let run) where startLimit(of: run) <= now:
-      return fail(run, .notReady(after: options.readyWithin ?? .zero))
+      return fail(run, "not ready after \((options.readyWithin ?? .zero).forReading)")
     case .running(let run) where recovery(of: run) <= now:
       forget()
-      return News(hasRecovered: true)
+      return News()
     case .running(var run) where run.nextLook <= now:
       // So late because the whole process has stood still, as by SIGSTOP: that counts neither way.
       let limit = options.stallsAfter ?? .zero
@@ -174,8 +173,8 @@ extension Work {
     }
   }
 
-  private mutating func fail(_ run: Run, _ fault: WorkFault) -> News {
-    state = .failing(run, fault)
+  private mutating func fail(_ run: Run, _ fault: String) -> News {
+    state = .failing(run, WorkFault(description: fault))
     return News(
       action: .cancel(run: run.number), line: .warning("\(name): \(fault). It is cancelled."))
   }
@@ -199,7 +198,7 @@ extension Work {
     case (true, false): return News(line: .info("\(name) makes progress again."))
     case (false, true):
       var news = News(line: .warning("\(stall): the daemon is not healthy."))
-      if options.restarts != nil { news = fail(run, .noProgress(for: limit)) }
+      if options.restarts != nil { news = fail(run, noProgress) }
       news.isStall = true
       return news
     default: return nil

@@ -70,8 +70,9 @@ struct Work: Sendable {
   var leaving: CallID?
   /// How many elements of streams its last run has left behind.
   var rest = 0
-  /// The last note for the operator.
+  /// The last note for the operator, and whether the last that was said of its failures is that it has some.
   var published: String?
+  var hasFailed = false
 
   init(_ member: MachineObserver) {
     self.member = member
@@ -170,21 +171,13 @@ struct Work: Sendable {
   /// "consumer has made no progress for 5 min".
   var stall: String {
     if case .failing(_, let fault) = state { return "\(name): \(fault)" }
-    return "\(name) has made \(WorkFault.noProgress(for: options.stallsAfter ?? .zero))"
+    return "\(name) has made \(noProgress)"
   }
+
+  var noProgress: String { "no progress for \((options.stallsAfter ?? .zero).forReading)" }
 }
 
 /// What a run has failed with that threw nothing itself.
-enum WorkFault: Error, CustomStringConvertible {
-  case notReady(after: Duration)
-  case endedUnready
-  case noProgress(for: Duration)
-
-  var description: String {
-    switch self {
-    case .notReady(let time): "not ready after \(time.forReading)"
-    case .endedUnready: "ended before it was ready"
-    case .noProgress(let time): "no progress for \(time.forReading)"
-    }
-  }
+struct WorkFault: Error, CustomStringConvertible {
+  let description: String
 }

@@ -18,6 +18,9 @@ import Synchronization
 ///
 /// A round that is ending stays in that state: after a resume there is a new one. Safe to use from any task and thread.
 public final class ForegroundRound: Sendable {
+  /// Counts what a loop has left behind.
+  typealias Rest = @Sendable () async -> Int
+
   private struct State {
     var isEnding = false
     /// Whether the body was asked to finish, and was not cancelled.
@@ -27,8 +30,7 @@ public final class ForegroundRound: Sendable {
     /// The handlers, each called once, when the round begins to end; empty from then on.
     var handlers: [Int: @Sendable () -> Void] = [:]
     var lastHandler = 0
-    /// Count what loops have left behind since then.
-    var rests: [@Sendable () async -> Int] = []
+    var rests: [Rest] = []
   }
   /// The round whose body the current task is part of.
   @TaskLocal static var current: ForegroundRound?
@@ -53,11 +55,12 @@ public final class ForegroundRound: Sendable {
   var isReady: Bool { wasReady.load(ordering: .acquiring) }
   /// Whether a delivery may wait for the body. A task that the body has started may live for longer.
   @inline(never) var isAwaited: Bool { state.withLock { !$0.isOver && ($0.isEnding || !isReady) } }
-  /// - Parameter isLast: Whether there is no other round, which may want what this one has left.
-  @inline(never) func bodyEnded(isLast: Bool) {
+  /// Returns what counts the elements that loops have left behind.
+  @inline(never) func bodyEnded() -> [Rest] {
     state.withLock { state in
       state.isOver = true
-      if !isLast { state.rests = [] }
+      defer { state.rests = [] }
+      return state.rests
     }
   }
 
@@ -92,19 +95,8 @@ public final class ForegroundRound: Sendable {
   }
 
   /// Keeps what counts the rest of a stream until the body has ended.
-  func leave(_ rest: @escaping @Sendable () async -> Int) {
+  func leave(_ rest: @escaping Rest) {
     state.withLock { if clock != nil, !$0.isOver { $0.rests.append(rest) } }
-  }
-
-  /// Returns how many elements loops have left behind.
-  func countRests() async -> Int {
-    var count = 0
-    while let rest = takeRest() { count += await rest() }
-    return count
-  }
-
-  @inline(never) private func takeRest() -> (@Sendable () async -> Int)? {
-    state.withLock { $0.rests.popLast() }
   }
 
   /// Marks a round that a test has made as ending. Further calls have no effect, nor has one for a daemon's round.

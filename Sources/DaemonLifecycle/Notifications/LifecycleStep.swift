@@ -14,20 +14,10 @@ enum LifecycleStep: Sendable {
   var isDownward: Bool { endsWork || kind?.row.direction == .down }
 
   /// Whether work begins with the step.
-  var beginsWork: Bool {
-    switch self {
-    case .workBegins, .kind(.willEnterForeground): true
-    default: false
-    }
-  }
+  var beginsWork: Bool { if case .workBegins = self { true } else { kind == .willEnterForeground } }
 
   /// Whether work ends with it.
-  var endsWork: Bool {
-    switch self {
-    case .workEnds, .kind(.didEnterBackground): true
-    default: false
-    }
-  }
+  var endsWork: Bool { if case .workEnds = self { true } else { isPause } }
 
   /// Whether a termination skips the rest of this delivery.
   var yieldsToTermination: Bool {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One registration of an observer or a closure, as the machine reads it. The shell's is a subclass, which has the
+/// One registration, as the machine reads it: a work, or an observer or a closure, whose subclass in the shell has the
 /// object and its hooks.
 ///
 /// `@unchecked`, since a class with subclasses can't be checked: here all properties are constants of sendable types, and
@@ -14,7 +14,7 @@ class MachineObserver: @unchecked Sendable {
   let timeout: Duration?
   /// What its author has said of a work, which has a body in place of hooks; `nil` for an observer.
   let work: WorkOptions?
-  let isWork: Bool
+  var isWork: Bool { work != nil }
 
   init(
     id: ObserverID, phase: LifecyclePhase, name: ObserverName, receives: [ObjectIdentifier?],
@@ -26,7 +26,6 @@ class MachineObserver: @unchecked Sendable {
     self.name = name
     self.receives = receives
     self.work = work
-    isWork = work != nil
   }
 
   /// Returns the index of the hook for a step, by which the shell finds it. A work has one, its body.

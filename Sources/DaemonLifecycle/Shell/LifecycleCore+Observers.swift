@@ -70,13 +70,18 @@ extension LifecycleCore {
   /// Adds a work, unless the daemon has ended: then it returns `nil`. The body of `run` begins at once, unless the daemon
   /// terminates: the check and the start are one step, so that it either never begins or is waited for.
   @discardableResult @inline(never) func add(
-    _ runner: WorkRunner, _ work: WorkOptions, _ options: ObserverEntry.Options
+    _ runner: WorkRunner, _ work: WorkOptions, phase: LifecyclePhase = .standard,
+    draining limit: Duration? = nil
   ) -> ObserverID? {
     change { state, now in
       let isOver = state.machine.stop.exit != nil || state.machine.isClosed
       if isOver || work.form == .body && state.machine.isTerminating { return nil }
       let id = state.machine.registry.members.nextID(state.newID())
-      state.handle(.add(ObserverEntry(id: id, runner, work, options)), at: now)
+      var work = work
+      (work.runner, work.drains) = (runner, limit != nil)
+      let member = MachineObserver(
+        id: id, phase: phase, name: runner.name, receives: [], timeout: limit, work: work)
+      state.handle(.add(member), at: now)
       return id
     }
   }

@@ -76,8 +76,7 @@ extension LifecycleCore {
 
   /// Runs the body as a work whose end is the daemon's.
   @inline(never) func start(body: RunBody) {
-    add(
-      WorkRunner(self, .body) { _ in try await body.run() }, WorkOptions(form: .body), .init())
+    add(WorkRunner(self, .body) { _ in try await body.run() }, WorkOptions(form: .body))
   }
 
   /// Returns on the executor's thread when its caller is not isolated: the caller then goes on without the

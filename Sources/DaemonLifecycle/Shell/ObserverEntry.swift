@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One registration of an observer: what the machine reads of it, the object and its hooks.
+/// One registration of an observer or a closure: what the machine reads of it, the object and its hooks.
 ///
 /// `@unchecked`, as its superclass is: all properties are constants of sendable types, and the runtime guards the weak
 /// reference.
@@ -68,19 +68,6 @@ final class ObserverEntry: MachineObserver, @unchecked Sendable {
     super.init(
       id: id, phase: options.phase, name: options.name(orElse: name),
       receives: closures.map(\.notification), timeout: options.timeout)
-  }
-
-  /// A work, which has no hooks, and which nobody removes by an object.
-  init(id: ObserverID, _ runner: WorkRunner, _ work: WorkOptions, _ options: Options) {
-    var work = work
-    work.runner = runner
-    hooks = []
-    (type, ownerID) = (nil, nil)
-    isObserver = false
-    (target, owned) = (runner, runner)
-    super.init(
-      id: id, phase: options.phase, name: runner.name, receives: [], timeout: options.timeout,
-      work: work)
   }
 
   private final class Anchor: Sendable {}

@@ -73,9 +73,10 @@ final class WorkRunner: Sendable {
     // Detached: no task-local value of a hook or a caller marks it as part of that.
     let task = Task.detached(executorPreference: core?.executor.pool) {
       let failure = await self.run(round)
+      let rests = round.bodyEnded()
+      var rest = 0
       // A next round may want what this one has left.
-      round.bodyEnded(isLast: self.core?.isTerminating ?? true)
-      let rest = await round.countRests()
+      if self.core?.isTerminating ?? true { for count in rests { rest += await count() } }
       self.ended(run, failure, rest: rest, of: id)
     }
     if keep(task, of: run) { task.cancel() }
