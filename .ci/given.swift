@@ -40,6 +40,7 @@ public actor Poller: BackgroundObserver, StateObserver {
   public func shouldSaveState(_ notification: ShouldSaveState) { saved = bytes }
 }
 public let poller = Poller()
+public nonisolated(unsafe) var nextPoll = lifecycle.clock.now
 
 public actor Server: LifecycleObserver {
   public init(_ lifecycle: any LifecycleObservable) { lifecycle.addObserver(self) }

@@ -27,7 +27,9 @@ extension LifecycleConfiguration {
       arguments[option] == "--probe"
         ? arguments.dropFirst(option + 1).first ?? ""
         : String(arguments[option].dropFirst("--probe=".count)))
-    print(sentence)
+    // Whoever runs the probe may not read it.
+    let line = Array("\(sentence)\n".utf8)
+    _ = clinux_write(STDOUT_FILENO, line, line.count)
     exit(code)
   }
 
@@ -35,11 +37,15 @@ extension LifecycleConfiguration {
   func answer(_ probe: String) -> (code: Int32, sentence: String) {
     switch probe {
     case "ready":
-      guard let path = file("readiness file") else { return (64, "There is no readiness file.") }
+      guard let path = file("readiness file") else {
+        return (64, "No readiness file with an absolute path is configured.")
+      }
       if let problem = look(at: path).problem { return (1, "not ready: \(problem)") }
       return (0, "ready: there is \(path)")
     case "alive":
-      guard let path = file("liveness file") else { return (64, "There is no liveness file.") }
+      guard let path = file("liveness file") else {
+        return (64, "No liveness file with an absolute path is configured.")
+      }
       let file = look(at: path)
       if let problem = file.problem { return (1, "not alive: \(problem)") }
       // The clock may have been set back since.
@@ -49,7 +55,12 @@ extension LifecycleConfiguration {
     }
   }
 
-  private func file(_ kind: String) -> String? { interfaces.last { $0.kind == kind }?.subject }
+  /// Not a relative one, which the daemon refuses.
+  private func file(_ kind: String) -> String? {
+    interfaces.last { $0.kind == kind }?.subject.flatMap {
+      $0.utf8.first == UInt8(ascii: "/") ? $0 : nil
+    }
+  }
 
   /// The time since a file's last change, and why it is not the daemon's.
   private func look(at path: String) -> (age: Int, problem: String?) {

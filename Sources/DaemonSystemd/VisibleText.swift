@@ -36,11 +36,15 @@ public enum VisibleText {
     return result
   }
 
-  /// The same of the beginning of a text that may be of any length.
-  package static func excerpt(_ text: String) -> String {
-    let beginning = text.unicodeScalars.prefix(200)
-    return line(String(beginning)) + (beginning.endIndex < text.endIndex ? "…" : "")
+  /// The same of a text that may be of any length: of its beginning, and where it is cut, of its end.
+  package static func excerpt(_ text: String, limit: Int = 200, end: Int = 0) -> String {
+    let scalars = text.unicodeScalars
+    if scalars.prefix(limit).endIndex == scalars.endIndex { return line(text) }
+    return line(String(scalars.prefix(limit - end))) + "…" + line(String(scalars.suffix(end)))
   }
+
+  /// A line of a log: a name or an error in it may be of any length, and what became of it is at the end.
+  package static func logLine(_ text: String) -> String { excerpt(text, limit: 4000, end: 1000) }
 
   private static func isShown(_ scalar: Unicode.Scalar, after previous: Unicode.Scalar) -> Bool {
     if scalar.isASCII { return scalar.value >= 0x20 && scalar.value < 0x7f }

@@ -290,6 +290,9 @@ import Testing
     let folder = try Folder()
     var configuration = LifecycleConfiguration()
     #expect(configuration.answer("ready").code == 64 && configuration.answer("well").code == 64)
+    // The daemon makes none.
+    let relative = LifecycleConfiguration(interfaces: [.readinessFile("ready")])
+    #expect(relative.answer("ready").code == 64)
     configuration.interfaces += [
       .readinessFile(folder.path("ready")), .livenessFile(folder.path("alive")),
     ]

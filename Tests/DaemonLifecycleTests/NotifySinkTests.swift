@@ -10,6 +10,28 @@ import Testing
 @Suite("Notify: the queue", .timeLimit(.minutes(5))) struct NotifySinkTests {
   // MARK: The queue
 
+  /// A manager that reads nothing for hours: of the reloads the newest is enough, and nothing else is lost.
+  @Test func reloadsThatNobodyReadsDoNotPileUp() {
+    var queue = NotifyQueue()
+    queue.append([.ready, .status("a")])
+    for number in 1...1000 as ClosedRange<UInt64> {
+      queue.append([.reloading(at: number), .status("reloading")])
+      queue.append([.custom(name: "RESTART_RESET", value: "1")])
+      queue.append([.ready, .status("\(number)")])
+    }
+    queue.append([.reloading(at: 1001)])
+    var messages: [[NotifyField]] = []
+    while let first = queue.first {
+      messages.append(first)
+      queue.removeFirst()
+    }
+    #expect(
+      messages == [
+        [.ready, .status("a")],
+        [.custom(name: "RESTART_RESET", value: "1"), .status("1000"), .reloading(at: 1001)],
+      ])
+  }
+
   @Test func statesStayInOrderAndOfTheRestTheNewestCounts() {
     var queue = NotifyQueue()
     queue.append([.ready, .status("a")])

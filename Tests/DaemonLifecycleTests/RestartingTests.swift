@@ -25,6 +25,17 @@ import Testing
     #expect(delays == [.seconds(1), .seconds(2), .seconds(4), .seconds(5), .seconds(5), nil])
   }
 
+  /// What fails at once would keep a processor busy.
+  @Test(arguments: [(Duration.zero, Duration.seconds(1)), (.seconds(1), .seconds(-1))])
+  func thereIsAlwaysAPause(initial: Duration, maximum: Duration) {
+    var history = RestartHistory(
+      .backoff(initial: initial, maximum: maximum, maximumFailures: nil))
+    for number in 1...3 {
+      let next = history.failed(at: at(Double(number)), share: 1)
+      #expect(next?.delay ?? .zero >= .milliseconds(10))
+    }
+  }
+
   @Test func aFailureOlderThanThePeriodDoesNotCount() {
     var history = RestartHistory(.backoff(maximumFailures: 2, within: .seconds(10)))
     #expect(history.failed(at: at(0), share: 1)?.number == 1)

@@ -118,6 +118,41 @@ import Testing
     #expect(!"\(well)".contains("no such feed"))
   }
 
+  /// What is not saved is not, whatever else goes well, until everything is saved again.
+  @Test mutating func whatIsNotSavedIsShownUntilItIs() {
+    launch()
+    func failed(_ transition: LifecycleTransition) -> LifecycleFact {
+      .ended(
+        transition, report(Self.signal, failing: "disk full", in: ShouldSaveState.self), .zero,
+        snapshot(transition == .background ? .background : .foreground))
+    }
+    func ended(_ transition: LifecycleTransition) -> LifecycleFact {
+      .ended(transition, report(Self.signal), .zero, snapshot(.foreground))
+    }
+    let problem = "; ServiceStatusTests, ShouldSaveState: failed after 0 ms: disk full"
+    for transition in [LifecycleTransition.background, .reload, .saveState] {
+      #expect(tell(failed(transition)).text.contains(problem), "\(transition)")
+      _ = tell(ended(.foreground))
+      #expect(tell(.statusNote(.daemon, "\(transition)")).text.contains(problem))
+      #expect(!tell(ended(transition)).text.contains(problem))
+    }
+  }
+
+  /// Also where the last one came late, and no transition ended.
+  @Test mutating func whoDidNotEnterIsShownUntilAllHave() {
+    launch()
+    let missing = LifecycleSnapshot(state: .foreground, reasons: [], unentered: ["db"])
+    let report = report(Self.signal, failing: "refused", in: WillEnterForeground.self)
+    let problem = "; ServiceStatusTests, WillEnterForeground: failed after 0 ms: refused"
+    #expect(tell(.ended(.foreground, report, .zero, missing)).text.hasSuffix(problem))
+    _ = tell(.ended(.saveState, self.report(Self.signal), .zero, missing))
+    #expect(tell(.statusNote(.daemon, "here")).text.hasSuffix(problem))
+    let all = snapshot(.foreground)
+    #expect(
+      tell(.positionChanged(Self.signal, all)).text
+        == "foreground since 12:00 (SIGHUP from pid 1 uid 0); here")
+  }
+
   @Test mutating func stoppingIsFinal() {
     launch()
     _ = tell(.began(.reload, Self.signal, at: time))
@@ -180,4 +215,12 @@ import Testing
 struct TextError: Error, CustomStringConvertible {
   let text: String
   var description: String { text }
+}
+
+extension [NotifyField] {
+  /// The status.
+  fileprivate var text: String {
+    for case .status(let text) in self { return text }
+    return ""
+  }
 }

@@ -91,6 +91,21 @@ import Testing
     #expect(entry["MESSAGE_ID"] == [LifecycleMessageID.rejection.description])
   }
 
+  /// A name or an error may be of any length; what became of it is at the end.
+  @Test(arguments: [true, false]) func aLineHasALimit(isName: Bool) async throws {
+    let long = String(repeating: "x", count: 100_000)
+    observe(ShouldSaveState.self, isName ? long : "Orders") { _ in
+      throw Problem(description: isName ? "disk full" : long)
+    }
+    _ = try entries()
+    try await send(.saveState, .sigusr1)
+    let entry = try #require(try entries().first)
+    let text = try #require(entry["MESSAGE"]?.first)
+    #expect(text.count <= 4001 && text.contains("xxx…xxx"))
+    #expect(isName ? text.hasSuffix("failed after 0 ms: disk full") : text.hasPrefix("Orders, "))
+    #expect(entry["LIFECYCLE_OBSERVER"]?.first?.count ?? 0 <= 1001)
+  }
+
   @Test func aReloadThatIsAcceptedIsOneEntryToo() async throws {
     observe(ShouldReload.self, "Settings") { _ in }
     _ = try entries()

@@ -533,6 +533,17 @@ import Testing
     #expect(silences.count { $0 != "healthy" } == (stall == .zero ? 1 : 0))
   }
 
+  /// SIGSTOP, or a busy machine: the hook had no time, and has some now.
+  @Test func aCheckIsNotTimedOutByAClockThatIsLate() throws {
+    let daemon = DaemonUnderTest(watchdogPeriod: .seconds(8), observing: [CheckHealth.self])
+    let check = try #require(daemon.request(.checkHealth).starts.first)
+    #expect(daemon.call(check)?.deadline == at(4))
+    daemon.give(.clock, at: at(6))
+    #expect(daemon.call(check)?.isCancelled == false && daemon.call(check)?.deadline == at(8))
+    daemon.give(.clock, at: at(8))
+    #expect(daemon.call(check)?.isCancelled == true)
+  }
+
   @Test func whoAsksForAHealthCheckIsItsCause() {
     let causes = daemon.request(.checkHealth).messages.compactMap { message in
       if case .announced(_, let cause, _) = message { "\(cause)" } else { nil }

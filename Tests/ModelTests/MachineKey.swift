@@ -75,6 +75,7 @@ extension LifecycleMachine {
     key.add(work.entering != nil)
     key.add(work.leaving != nil)
     key.add(work.lastFailure?.number ?? 0)
+    key.add(work.lastFailure?.isShown == true)
     key.add(work.isAwaited)
     key.add(work.isClosed)
     key.add(work.isCallerCancelled)

@@ -248,6 +248,21 @@ import Testing
     #expect(said.contains { if case .recovered = $0 { true } else { false } } != besideAnother)
   }
 
+  /// It runs longer than it has ever waited: what it has failed with is history, and counts until the period is over.
+  @Test func aFailureIsShownUntilItRunsForLong() throws {
+    let restarts = RestartPolicy.backoff(initial: .seconds(1), maximum: .seconds(10))
+    daemon.add(WorkOptions(restarts: restarts))
+    daemon.work(.ended(run: 1, failure))
+    func note(at second: Int64) -> String? {
+      daemon.give(.clock, at: at(second))
+      return daemon.work()?.published
+    }
+    #expect(note(at: 1) == "work has failed once, and runs again: \(failure.text)")
+    #expect(note(at: 10) != nil && note(at: 11) == nil)
+    daemon.work(.ended(run: 2, failure), at: at(12))
+    #expect(daemon.work()?.published == "work has failed 2 times: \(failure.text)")
+  }
+
   /// Each has its own, also two of one name.
   @Test func aNoteIsOfOneWork() {
     var notes: [StatusNote] = []

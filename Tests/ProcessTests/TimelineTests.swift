@@ -52,6 +52,19 @@ final class TimelineTests: XCTestCase {
     XCTAssertEqual(try daemon.wait(), .status(0))
   }
 
+  /// Whoever sends a signal sees what became of it. What nobody has asked for is silent.
+  func testWhatASignalHasAskedForIsALine() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["log"], stderrToStdout: true)
+    try daemon.expect("foreground")
+    daemon.send(SIGUSR1)
+    try daemon.expect("lifecycle: Entered the background in ")
+    daemon.send(SIGUSR2)
+    try daemon.expect("lifecycle: Entered the foreground in ")
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+    XCTAssertFalse(daemon.output.contains { $0.contains("Started, pid") }, "\(daemon.output)")
+  }
+
   /// Nobody reads it: the end does not wait.
   func testAFullPipeDelaysNothing() throws {
     let path = FileManager.default.temporaryDirectory.path + "/lifecycle-full-\(getpid())"

@@ -281,7 +281,7 @@ extension LifecycleObservable {
   /// An asynchronous sequence that ticks at once and then every `interval`, on the subject's clock.
   ///
   /// A slow consumer skips ticks rather than receiving them late; the elements count intervals, skipped ones too. Each
-  /// loop over the sequence begins at 0.
+  /// loop over the sequence begins at 0, so a resume ticks at once: <doc:PausingAPoller> says how the rate is kept.
   ///
   /// - Parameter interval: The time between two ticks; at least a nanosecond.
   /// - Returns: A sequence that throws `CancellationError` when its task is cancelled.

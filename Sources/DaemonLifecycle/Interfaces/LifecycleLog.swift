@@ -42,7 +42,7 @@ final class LifecycleLog: LifecycleSink {
       if snapshot.state == .foreground { break }
       note(
         "Stays in the background: \(snapshot.reasons.joined(separator: ", ")) (\(cause))",
-        .info, LifecycleTransition.background.row.messageID,
+        .info, LifecycleTransition.background.row.messageID, isAsked: cause.signal != nil,
         fields(.background, cause) + fields(snapshot))
     case .problems(let entries): write(entries, of: .post)
     case .settingUp(let time):
@@ -141,6 +141,7 @@ final class LifecycleLog: LifecycleSink {
       sentence, failed == 0 ? transition.priority : .warning,
       // The launch's own says that the daemon is ready.
       transition == .launch && failed > 0 ? LifecycleMessageID.problem : row.messageID,
+      isAsked: report.cause.signal != nil,
       fields(transition, report.cause) + fields(snapshot) + fields(elapsed, problems: failed))
   }
 
@@ -165,12 +166,13 @@ final class LifecycleLog: LifecycleSink {
         messageID: LifecycleTransition.termination.row.messageID, fields: fields))
   }
 
-  /// Writes an entry to the journal. Elsewhere rendering its text would cost as much as a delivery: only on request.
+  /// Writes an entry to the journal. Elsewhere rendering its text would cost as much as a delivery: only on request, and of
+  /// what an operator has asked for with a signal.
   private func note(
     _ line: @autoclosure () -> String, _ priority: JournalPriority, _ id: StaticString?,
-    _ fields: @autoclosure () -> [JournalField]
+    isAsked: Bool = false, _ fields: @autoclosure () -> [JournalField]
   ) {
-    guard journal != nil || logging == .all else { return }
+    guard journal != nil || logging == .all || isAsked && logging == .timelines else { return }
     write(JournalEntry(line: line(), priority, messageID: id, fields: fields()))
   }
 
@@ -179,13 +181,14 @@ final class LifecycleLog: LifecycleSink {
   private func fields(_ snapshot: LifecycleSnapshot) -> [JournalField] {
     let reasons = snapshot.reasons.joined(separator: " ")
     return [
-      ("LIFECYCLE_STATE", "\(snapshot.state)"), ("LIFECYCLE_REASONS", VisibleText.line(reasons)),
+      ("LIFECYCLE_STATE", "\(snapshot.state)"),
+      ("LIFECYCLE_REASONS", VisibleText.excerpt(reasons, limit: 1000)),
     ]
   }
 
   private func fields(_ problem: LifecycleReport.Entry) -> [JournalField] {
     [
-      ("LIFECYCLE_OBSERVER", VisibleText.line(problem.observer)),
+      ("LIFECYCLE_OBSERVER", VisibleText.excerpt(problem.observer, limit: 1000)),
       // To search for, without quotation marks.
       ("LIFECYCLE_OUTCOME", problem.outcome == .timedOut ? "timed-out" : problem.outcome.word),
     ]
@@ -228,7 +231,7 @@ extension JournalEntry {
   fileprivate init(
     line: String, _ priority: JournalPriority, messageID: StaticString?, fields: [JournalField] = []
   ) {
-    self.init(VisibleText.line(line), priority, messageID: messageID, fields: fields)
+    self.init(VisibleText.logLine(line), priority, messageID: messageID, fields: fields)
   }
 }
 

@@ -8,7 +8,7 @@ public enum LifecycleLogging: Sendable, Hashable {
   case off
   /// Each hook that did not complete, other problems, what an operator should know and, in the journal, each transition.
   case problems
-  /// The same, and the timeline of every stop.
+  /// The same, the timeline of every stop and, without a journal too, each transition that a signal has asked for.
   case timelines
   /// The same, and each transition without a journal too: for a container's log.
   case all

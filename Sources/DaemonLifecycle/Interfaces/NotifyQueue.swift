@@ -4,8 +4,8 @@ import DaemonSystemd
 /// The messages that were not sent to the service manager yet, the oldest first.
 ///
 /// A message with a state of the service (READY, RELOADING, STOPPING) keeps its place until it is sent. Between two of
-/// these there is at most one other message, since only the newest status, ping and extension matter. So the queue grows
-/// with reloads alone while the manager reads nothing.
+/// these there is at most one other message, since only the newest status, ping and extension matter. Of reloads that the
+/// manager has not heard of the newest is enough. So the queue does not grow while the manager reads nothing.
 struct NotifyQueue {
   private var messages: [[NotifyField]] = []
 
@@ -14,18 +14,36 @@ struct NotifyQueue {
   mutating func removeFirst() { messages.removeFirst() }
 
   mutating func append(_ message: [NotifyField]) {
+    var message = message
+    if message.contains(where: \.isReload),
+      let last = messages.lastIndex(where: { $0.contains(where: \.isReload) })
+    {
+      let earlier = messages[last...].reduce(into: []) {
+        $0 = $1.filter(\.isReplaceable).added(to: $0)
+      }
+      message = message.added(to: earlier)
+      messages.removeSubrange(last...)
+    }
     guard let last = messages.last, last.allSatisfy(\.isReplaceable),
       message.allSatisfy(\.isReplaceable)
     else {
       messages.append(message)
       return
     }
-    let kept = last.filter { old in !message.contains { $0.replaces(old) } }
-    messages[messages.count - 1] = kept + message
+    messages[messages.count - 1] = message.added(to: last)
+  }
+}
+
+extension [NotifyField] {
+  /// An older message with these fields, which replace its own.
+  fileprivate func added(to older: [NotifyField]) -> [NotifyField] {
+    older.filter { old in !contains { $0.replaces(old) } } + self
   }
 }
 
 extension NotifyField {
+  fileprivate var isReload: Bool { if case .reloading = self { true } else { false } }
+
   /// Whether a newer message of the same kind replaces it.
   fileprivate var isReplaceable: Bool { replaces(self) }
 

@@ -76,13 +76,10 @@ struct ServiceStatus {
     _ transition: LifecycleTransition, _ report: LifecycleReport, _ reached: LifecycleSnapshot,
     _ clock: String
   ) -> [NotifyField] {
+    note(report, of: transition)
     note(reached, report.cause, clock)
     if transition == .reload, !report.isOvertaken {
       setNote(.reload, Self.verdict(on: report, at: clock))
-    } else if ![.post, .pressure, .catchUp].contains(transition) || report.isRetry
-      || !report.problems.isEmpty
-    {
-      setNote(.problem, report.problems.isEmpty ? nil : Self.text(of: report.problems))
     }
     // Its status goes with READY, or with STOPPING.
     if transition == .launch { return [] }
@@ -92,6 +89,19 @@ struct ServiceStatus {
       return [.ready] + status()
     }
     return isReady ? status() : []
+  }
+
+  /// Notes the hooks that did not complete, until that is over: what was not saved until all is, who did not enter the
+  /// foreground until all have, and the rest until the next transition.
+  private mutating func note(_ report: LifecycleReport, of transition: LifecycleTransition) {
+    let problems = report.problems
+    func note(_ note: StatusNote, isOver: Bool) {
+      let entries = problems.filter { $0.note == note }
+      if isOver || !entries.isEmpty { setNote(note, Self.text(of: entries)) }
+    }
+    note(.unsaved, isOver: !report.isOvertaken && transition.row.steps.contains(where: \.isSave))
+    note(.unentered, isOver: false)
+    note(.problem, isOver: ![.post, .pressure, .catchUp].contains(transition))
   }
 
   private mutating func moved(
@@ -105,6 +115,7 @@ struct ServiceStatus {
   private mutating func note(
     _ reached: LifecycleSnapshot, _ cause: LifecycleCause, _ clock: String
   ) {
+    if reached.unentered.isEmpty { setNote(.unentered, nil) }
     guard reached != snapshot || since.isEmpty else { return }
     snapshot = reached
     since = "\(clock) (\(cause))"
@@ -168,7 +179,7 @@ struct ServiceStatus {
 
   private mutating func terminated(_ exit: LifecycleExit) -> [NotifyField] {
     let problems = exit.report.failures
-    let text = problems.isEmpty ? "" : "; \(Self.text(of: problems))"
+    let text = Self.text(of: problems).map { "; \($0)" } ?? ""
     defer { isOver = true }
     return [.exitStatus(exit.status)]
       + status("ended with status \(exit.status), \(exit.report.cause)\(text)")
@@ -211,8 +222,21 @@ struct ServiceStatus {
     return "reload rejected \(clock): \(reasons.joined(separator: "; "))"
   }
 
-  private static func text(of entries: [LifecycleReport.Entry]) -> String {
+  private static func text(of entries: [LifecycleReport.Entry]) -> String? {
+    if entries.isEmpty { return nil }
     let shown = entries.prefix(3).map(\.description).joined(separator: "; ")
     return entries.count > 3 ? "\(shown); and \(entries.count - 3) more" : shown
+  }
+}
+
+extension LifecycleReport.Entry {
+  /// The note that a hook which did not complete belongs to. A reload's verdict has what was refused.
+  fileprivate var note: StatusNote {
+    if isRefusal { return .reload }
+    return switch notification.flatMap({ NotificationKind($0) }) {
+    case .shouldSaveState: .unsaved
+    case .willEnterForeground: .unentered
+    default: .problem
+    }
   }
 }

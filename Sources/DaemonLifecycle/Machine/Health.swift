@@ -129,11 +129,16 @@ struct Health: Sendable {
       if !isChecking { return .recovered }
     }
     guard let deadline = round?.silenceDeadline, deadline <= now else { return nil }
-    // If this timer fired late, after a stall or on a busy machine, a missing answer proves nothing.
-    let patience = (period ?? .zero) / 4
-    guard deadline.duration(to: now) > patience / 2 else { return silence() }
-    round.update { $0.silenceDeadline = now.advanced(by: patience) }
+    guard let more = patience(after: deadline, at: now) else { return silence() }
+    round.update { $0.silenceDeadline = now.advanced(by: more) }
     return nil
+  }
+
+  /// How long a missing answer is waited for once more, when its time is over: if the timer fired late, after a stall or on
+  /// a busy machine, that it is missing proves nothing.
+  func patience(after deadline: MonotonicTime, at now: MonotonicTime) -> Duration? {
+    let patience = (period ?? .zero) / 4
+    return period != nil && deadline.duration(to: now) > patience / 2 ? patience : nil
   }
 
   /// Returns a missing response to the last check, at the next tick, unless it was reported before.

@@ -150,6 +150,10 @@ extension LifecycleMachine {
       for call in calls.due(in: id, at: now) {
         if calls.find(call)?.isCancelled == true {
           abandon(call)
+        } else if calls[id].step.isHealthCheck,
+          let more = health.patience(after: calls[call].deadline, at: now)
+        {
+          calls.update(call) { $0.extend(to: now.advanced(by: more), grace: nil) }
         } else {
           cancel(call)
         }

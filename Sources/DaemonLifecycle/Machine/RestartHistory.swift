@@ -7,6 +7,9 @@ struct RestartHistory: Sendable {
   /// The failures that count: at the last one, none was older than the period.
   private var failures: [MonotonicTime] = []
 
+  /// What fails at once is not run again without a pause, whatever its policy.
+  private static let shortest = Duration.milliseconds(10)
+
   init(_ policy: RestartPolicy) { self.policy = policy }
 
   /// Records a failure. Returns the delay before the next run and the number of that restart within the period; `nil`
@@ -19,8 +22,8 @@ struct RestartHistory: Sendable {
     if failures.count > policy.maximumFailures ?? .max { return nil }
     // More would change neither the delay nor what is left.
     if failures.count > max(1000, policy.maximumFailures ?? 0) { failures.removeFirst() }
-    var delay = max(.zero, policy.initialDelay)
+    var delay = max(Self.shortest, policy.initialDelay)
     for _ in 1..<failures.count where delay < policy.maximumDelay { delay = delay * 2 }
-    return (min(delay, policy.maximumDelay) * share, failures.count)
+    return (max(Self.shortest, min(delay, policy.maximumDelay)) * share, failures.count)
   }
 }

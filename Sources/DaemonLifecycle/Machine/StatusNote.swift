@@ -5,7 +5,11 @@ enum StatusNote: Comparable, Sendable {
   case daemon
   /// The result of the last reload.
   case reload
-  /// Hooks that did not complete.
+  /// State that could not be saved.
+  case unsaved
+  /// Why not all are in the foreground.
+  case unentered
+  /// Other hooks that did not complete.
   case problem
   /// What is to be known of a work, by its name and number: that it has failed, has ended by itself, or has stalled.
   case work(String, UInt64)

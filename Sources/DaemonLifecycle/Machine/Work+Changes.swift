@@ -129,7 +129,7 @@ extension Work {
   ) -> String? {
     guard let policy = options.restarts, let next = history?.failed(at: now, share: share) ?? nil
     else { return nil }
-    lastFailure = (next.number, failure)
+    lastFailure = (next.number, failure, isShown: true)
     state = .waiting(until: now.advanced(by: next.delay))
     let most = policy.maximumFailures.map { " of \($0)" } ?? ""
     return
@@ -161,6 +161,9 @@ extension Work {
       return fail(run, "not ready after \((options.readyWithin ?? .zero).forReading)")
     case .running(let run) where recovery(of: run) <= now:
       forget()
+      return News()
+    case .running(let run) where noteEnd(of: run) <= now:
+      lastFailure.update { $0.isShown = false }
       return News()
     case .running(var run) where run.nextLook <= now:
       // So late because the whole process has stood still, as by SIGSTOP: that counts neither way.

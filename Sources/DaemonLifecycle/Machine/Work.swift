@@ -57,8 +57,9 @@ struct Work: Sendable {
   var lastRun: UInt64 = 0
   /// The failures over all runs: a pause does not reset them.
   var history: RestartHistory?
-  /// The last failure, and how many there were, until it has run well for the policy's period.
-  var lastFailure: (number: Int, failure: Failure)?
+  /// The last failure, and how many there were, until it has run well for the policy's period. It is shown until it has run
+  /// for longer than any pause between its restarts.
+  var lastFailure: (number: Int, failure: Failure, isShown: Bool)?
   /// Whether a step has asked for its start, and it has not been ready since: what goes wrong is that step's.
   var isAwaited = false
   /// Whether no run begins any more.
@@ -137,7 +138,8 @@ struct Work: Sendable {
   /// The time of the clock's next action.
   var deadline: MonotonicTime {
     switch state {
-    case .running(let run): min(recovery(of: run), startLimit(of: run), run.nextLook)
+    case .running(let run):
+      min(min(recovery(of: run), noteEnd(of: run)), min(startLimit(of: run), run.nextLook))
     case .waiting(let time): time
     default: .distantFuture
     }
@@ -147,6 +149,13 @@ struct Work: Sendable {
   func recovery(of run: Run) -> MonotonicTime {
     guard lastFailure != nil, let period = options.restarts?.period else { return .distantFuture }
     return run.began.advanced(by: period)
+  }
+
+  /// When its last failure is no longer shown.
+  func noteEnd(of run: Run) -> MonotonicTime {
+    guard lastFailure?.isShown == true, let delay = options.restarts?.maximumDelay
+    else { return .distantFuture }
+    return run.began.advanced(by: delay)
   }
 
   /// When a run must be ready. Without a policy, one that a step has waited for in vain goes on, as a hook does.
@@ -162,7 +171,7 @@ struct Work: Sendable {
   var note: String? {
     if isStalled { return stall }
     if case .returned = state, !options.mayReturn { return "\(name) has ended by itself" }
-    guard let (number, failure) = lastFailure else { return nil }
+    guard let (number, failure, isShown) = lastFailure, isShown else { return nil }
     let times = number == 1 ? "once" : "\(number) times"
     let again = if case .running = state { ", and runs again" } else { "" }
     return "\(name) has failed \(times)\(again): \(failure.text)"
