@@ -56,6 +56,7 @@ import DaemonSystemd
 
   private static func serve(_ options: Options, _ configuration: LifecycleConfiguration) -> Never {
     LifecycleSubject.runAndExit(configuration) { lifecycle in
+      _ = try KeptPause(lifecycle)
       let configuration = Configuration(file: options.configFile, overrides: options.settings)
       let settings = try configuration.load()
       let store = try PollStore(

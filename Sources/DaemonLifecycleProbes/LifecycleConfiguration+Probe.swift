@@ -41,7 +41,7 @@ extension LifecycleConfiguration {
         return (64, "No readiness file with an absolute path is configured.")
       }
       if let problem = look(at: path).problem { return (1, "not ready: \(problem)") }
-      return (0, "ready: there is \(path)")
+      return (0, "ready: \(path) exists")
     case "alive":
       guard let path = file("liveness file") else {
         return (64, "No liveness file with an absolute path is configured.")

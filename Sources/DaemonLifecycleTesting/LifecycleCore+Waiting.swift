@@ -60,14 +60,18 @@ extension LifecycleCore {
     }
     let reason =
       "\(call) timed out: no hook has begun or ended in \(patience.forReading) of real time."
-    waiter.end(throwing: PendingError(reason: reason, pending: pending))
+    let sleeping =
+      sleeperCount > 0
+      ? ["the mock's clock stands still: inject(_:) rather than send(_:), and then advance(by:)"]
+      : []
+    waiter.end(throwing: PendingError(reason: reason, pending: pending + sleeping))
   }
 
   /// Moves the virtual clock from timer to timer. What a timer wakes runs before the next one.
   package nonisolated(nonsending) func advance(by duration: Duration) async {
     endSetUp()
     let target = now.advanced(by: duration)
-    await untilQuiet(sleeping: sleeperCount)
+    await untilQuiet()
     while let next = nextDeadline(until: target) {
       let sleeping = sleeperCount
       moveClock(to: next)
@@ -75,7 +79,7 @@ extension LifecycleCore {
       await untilQuiet(sleeping: sleeping)
     }
     moveClock(to: target)
-    await untilQuiet(sleeping: sleeperCount)
+    await untilQuiet()
   }
 
   /// Returns when hooks have run as far as they can, and woken tasks sleep again, as a loop does.
@@ -83,7 +87,10 @@ extension LifecycleCore {
   /// Other work of a woken task on the cooperative pool can't be observed. The task has some turns of the pool, and up
   /// to 0.2 s to sleep again; longer when the pool has other work, since each turn waits for that. A hook that blocks
   /// its thread has the same time.
-  private nonisolated(nonsending) func untilQuiet(sleeping count: Int) async {
+  ///
+  /// - Parameter count: How many tasks slept before the clock woke some; none otherwise, since a pause may just have
+  ///   cancelled one.
+  private nonisolated(nonsending) func untilQuiet(sleeping count: Int = 0) async {
     for _ in 0..<20 { await giveTurn(.background) }
     var turns = 0
     while !isQuiet || sleeperCount < count, turns < 50 {

@@ -52,8 +52,8 @@ import Testing
   @Test func whatDoesNotFitIsSaidAtTheStart() {
     #expect(
       StopBudget.drainProblem(.init(configuration: configuration(.seconds(60))))
-        == "The drain delay of 60 s does not fit into the stop budget beside the save reserve and the hooks: only 5 s"
-        + " fit. Raise the stop timeout (in a container: its grace period), or lower the save reserve or the hook timeout."
+        == "stopDelay is 60 s, but only 5 s fit into the stop beside saveReserve and the hooks. Raise the stop timeout"
+        + " (in a container: its grace period), or lower saveReserve or hookTimeout."
     )
     #expect(LifecycleWiring(configuration(.seconds(-1))).problems[0].contains("negative"))
     #expect(StopBudget.drainProblem(.init(configuration: configuration(.seconds(5)))) == nil)
@@ -112,7 +112,7 @@ import Testing
     let observed = await serving(configuration(.seconds(30), budget: nil))
     observed.core.take(.stopTimeout(.seconds(10)))
     observed.core.receive(Self.sigterm)
-    #expect(observed.log.names.contains { $0.hasPrefix("warning The drain delay of 30 s") })
+    #expect(observed.log.names.contains { $0.hasPrefix("warning stopDelay is 30 s") })
     await observed.core.advance(by: .seconds(3))
     try await observed.core.untilIdle()
     #expect(observed.log.names.last == "terminated 0")

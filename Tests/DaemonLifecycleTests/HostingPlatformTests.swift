@@ -49,7 +49,7 @@ import Testing
     #expect(sign == sentence)
     let known = platform([:], containerSign: sign)
     #expect(known?.gracePeriod == (sentence == nil ? nil : .seconds(10)))
-    #expect(known?.sentence.contains("a container engine, since \(sentence ?? ""):") ?? true)
+    #expect(known?.sentence.contains("a container engine (\(sentence ?? "")):") ?? true)
   }
 
   @Test func processOneIsInAContainer() {

@@ -43,10 +43,22 @@ import Testing
     #expect(
       text.contains(
         "orders (Scripted) is still in its hook for ShouldSaveState (SIGUSR1 from pid 1 uid 0), after 0 ms;"
-          + " its deadline is 10 s from now"), "\(text)")
+          + " its deadline is in 10 s"), "\(text)")
     gate.open()
     try await mock.core.untilIdle(patience: .seconds(250))
     try mock.checkNothingPending()
+  }
+
+  /// `send` waits for it, and only the test can move the clock.
+  @Test func aHookThatSleepsOnTheClockIsSaid() async throws {
+    let mock = MockLifecycleSubject(patience: .milliseconds(100))
+    mock.addObserver(Scripted(save: { _ in try await mock.clock.sleep(for: .seconds(5)) }))
+    let error = await #expect(throws: MockLifecycleSubject.PendingError.self) {
+      try await mock.send(.saveState)
+    }
+    #expect(error?.description.contains("inject(_:) rather than send(_:)") == true, "\(error)")
+    await mock.advance(by: .seconds(5))
+    try await mock.core.untilIdle(patience: .seconds(250))
   }
 
   @Test func whoNeverSleepsIsSaid() async throws {

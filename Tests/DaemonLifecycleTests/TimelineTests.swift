@@ -55,9 +55,9 @@ import Testing
     let warnings = [(7200, 9, false), (7201, 9, false), (7201, 9, true)].map {
       report(entries, $0, .seconds($1), isHurried: $2).timeWarning
     }
-    #expect(warnings == [nil, "The stop took 7.2 s of 9 s, of these Database 6 s.", nil])
+    #expect(warnings == [nil, "The stop took 7.2 s of its 9 s; Database alone took 6 s.", nil])
     #expect(report(entries, 9000, nil).timeWarning == nil)
-    #expect(report([], 9000, .seconds(9)).timeWarning == "The stop took 9 s of 9 s.")
+    #expect(report([], 9000, .seconds(9)).timeWarning == "The stop took 9 s of its 9 s.")
   }
 
   // MARK: Rows

@@ -51,7 +51,7 @@ struct BusSourceTests {
   }
 
   private static func without(_ subject: String, _ member: String) -> String {
-    "A message about \(member) has an unexpected type. The daemon goes on without: \(subject)."
+    "A message about \(member) has an unexpected type. The daemon continues without: \(subject)."
   }
 
   private static let away = BusPeer.Reaction.error(
@@ -104,7 +104,7 @@ struct BusSourceTests {
     let count = peer.calls.count
     #expect(pump(followed, peer) { peer.calls.count >= count + 3 })
     #expect(followed.log.all.count == 1)
-    #expect(followed.log.all[0].hasSuffix("The daemon goes on without: TimeoutStopSec=."))
+    #expect(followed.log.all[0].hasSuffix("The daemon continues without: TimeoutStopSec=."))
     peer.answer = { _ in .reply([.variant(.uint64(6_000_000))]) }
     #expect(pump(followed, peer) { followed.log.all.last == "stop in 6.0 seconds" })
     peer.answer = { _ in .reply([.variant(.uint64(9_000_000))]) }
@@ -312,7 +312,7 @@ struct BusSourceTests {
     "org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
   private static let noSleepLock = "note: no delay lock: a suspend does not wait for the hooks"
   private static let deniedLock =
-    "info: no delay lock: a suspend does not wait for the hooks. It needs root or polkit, or no interface `.sleep`."
+    "info: no delay lock: a suspend does not wait for the hooks. Allow it by polkit, or remove `.sleep`."
   private static let (asleep, awake) = (
     "the machine is about to sleep", "the machine has woken up"
   )
@@ -459,8 +459,8 @@ struct BusSourceTests {
     let lines = inbox.take().map { if case .fact(.warning(let text)) = $0 { text } else { "" } }
     #expect(
       lines == [
-        "There is no bus: gone. The daemon goes on without: a, b.",
-        "no. The daemon goes on without: c.",
+        "There is no bus: gone. The daemon continues without: a, b.",
+        "no. The daemon continues without: c.",
       ])
     inbox.warn(lost, without: "a")
     #expect(inbox.take().isEmpty)

@@ -42,6 +42,32 @@ import Testing
     }
   }
 
+  /// A restart, an upgrade or a crash does not end an operator's pause; a stop does. $FDSTORE came with 254.
+  @Test(arguments: Release.selected)
+  func aPauseIsKept(_ release: Release) async throws {
+    try await release.test { machine in
+      guard machine.systemd >= 254 else { return }
+      let pollerd = try await machine.pollerd(config: "interval = 0.05")
+      try await pollerd.start()
+      try await pollerd.kill("USR1")
+      try await pollerd.waitForMessage("save: SIGUSR1")
+      try await pollerd.restart()
+      try await pollerd.waitForStatus { $0.hasPrefix("background, operator, since") }
+      try await pollerd.kill("KILL")
+      try await pollerd.wait("NRestarts", is: "1")
+      try await pollerd.waitForStatus { $0.hasPrefix("background, operator, since") }
+      try await pollerd.kill("USR2")
+      let resumed = try await pollerd.waitForMessage("foreground: SIGUSR2")
+      try await pollerd.waitForMessage("poll ", after: resumed)
+
+      try await pollerd.kill("USR1")
+      try await pollerd.waitForStatus { $0.hasPrefix("background, operator, since") }
+      try await pollerd.stop()
+      try await pollerd.start()
+      try await pollerd.waitForStatus { $0.hasPrefix("foreground since") }
+    }
+  }
+
   /// The check is the first line of ExecReload=, and uses what a reload does.
   @Test(arguments: Release.selected)
   func aBadConfigurationFailsTheReload(_ release: Release) async throws {

@@ -161,7 +161,7 @@ import Testing
       try await probe.start()
       try await probe.waitForStatus { status in
         ["SIGHUP", "SIGTERM"].allSatisfy {
-          status.contains("; \($0) was taken by a DispatchSource of this process")
+          status.contains("; \($0) is also handled by a DispatchSource of this process")
         }
       }
       for _ in 1...50 { try await probe.reload() }

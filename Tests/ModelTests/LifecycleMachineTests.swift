@@ -492,9 +492,11 @@ import Testing
     let deadline = try #require(daemon.call(save)?.deadline)
     let running = try #require(description(at: deadline.advanced(by: .seconds(-2))).first)
     #expect(running.contains(" is still in its hook for ShouldSaveState ("))
-    #expect(running.hasSuffix("; its deadline is 2 s from now."))
+    #expect(running.hasSuffix("; its deadline is in 2 s."))
     daemon.give(.clock, at: deadline)
-    #expect(description(at: deadline).first?.contains("it was cancelled and is abandoned") == true)
+    #expect(
+      description(at: deadline).first?.contains("it was cancelled and will be abandoned in") == true
+    )
     daemon.give(.clock, at: deadline.advanced(by: .seconds(5)))
     #expect(
       description(at: deadline.advanced(by: .seconds(5))).first?.hasSuffix(

@@ -19,8 +19,10 @@ import Logging
         logger: Logger(label: "server") { _ in SwiftLogNoOpLogHandler() })
       // Not cancelled with the body: it ends by its own SIGTERM, or never.
       let running = Task { try await app.runService() }
-      await log.expect("SIGTERM was taken by a DispatchSource of this process, as ServiceGroup,")
-      await log.expect("SIGINT was taken by a DispatchSource of this process, as ServiceGroup,")
+      await log.expect(
+        "SIGTERM is also handled by a DispatchSource of this process, as ServiceGroup,")
+      await log.expect(
+        "SIGINT is also handled by a DispatchSource of this process, as ServiceGroup,")
       kill(getpid(), SIGTERM)
       try await running.value
       // Whichever of the two is first, the other has received it as well.

@@ -118,7 +118,7 @@ final class ContainerTests: XCTestCase {
     XCTAssertEqual(try container.process.wait(within: killed - now()), .status(124))
     XCTAssertTrue(
       container.process.output.contains {
-        $0.contains("Runs on a container engine, since the daemon is process 1")
+        $0.contains("Running on a container engine (the daemon is process 1)")
       })
   }
 

@@ -24,7 +24,7 @@ final class PlatformTests: XCTestCase {
       let killed = began + platform.gracePeriod / .seconds(1)
       try daemon.expect("saved", within: killed - now())
       XCTAssertEqual(try daemon.wait(within: killed - now()), .status(124), platform.name)
-      XCTAssertTrue(daemon.output.contains { $0.contains("Runs on \(platform.name)") })
+      XCTAssertTrue(daemon.output.contains { $0.contains("Running on \(platform.name)") })
     }
   }
 }

@@ -18,8 +18,8 @@ final class SignalConflictTests: XCTestCase {
   }
 
   private static let joined =
-    "lifecycle: SIGHUP was taken by a DispatchSource of this process, as ServiceGroup, Hummingbird's runService and"
-    + " Vapor's start make. Both receive it from now on, this package without its sender. Take it out of one:"
+    "lifecycle: SIGHUP is also handled by a DispatchSource of this process, as ServiceGroup, Hummingbird's runService and"
+    + " Vapor's start create. Both receive it, and its sender is unknown now. Remove it from one:"
     + " gracefulShutdownSignals: [], or signals[.sighup] = nil."
 
   /// Sends 50 signals, one after another, and waits until all that should have received each.
@@ -201,12 +201,12 @@ final class SignalConflictTests: XCTestCase {
 
   func testOtherHandlersAreNamed() throws {
     let ways = [
-      ("function", "was taken by a handler in ProbeDaemon: shouldReload is not called for it. "),
-      ("library", "was taken by a handler in libc.so.6: shouldReload is not called for it. "),
-      ("ignored", "is ignored since other code set SIG_IGN: shouldReload is not called for it."),
+      ("function", "has a handler of ProbeDaemon: shouldReload is not called. "),
+      ("library", "has a handler of libc.so.6: shouldReload is not called. "),
+      ("ignored", "is ignored since other code set SIG_IGN: shouldReload is not called."),
       (
         "default",
-        "has its default action since other code set SIG_DFL: shouldReload is not called for it."
+        "has its default action since other code set SIG_DFL: shouldReload is not called."
       ),
     ]
     for (way, sentence) in ways {
@@ -227,7 +227,7 @@ final class SignalConflictTests: XCTestCase {
     let manager = try FakeServiceManager()
     let daemon = try daemon(SIGHUP, ["returned"], environment: manager.environment)
     _ = try manager.next {
-      $0["STATUS"]?.hasSuffix("; SIGHUP was taken by a handler in ProbeDaemon") == true
+      $0["STATUS"]?.hasSuffix("; SIGHUP has a handler of ProbeDaemon") == true
     }
     daemon.send(SIGUSR1)
     try daemon.expect("did returned")

@@ -125,7 +125,7 @@ final class TerminationTests: XCTestCase {
       try ends(daemon, .status(124))
       namesTheHangingHook(daemon)
       // One that is suspended has no thread.
-      let lines = daemon.output.filter { $0.hasPrefix("lifecycle: A hook is cancelled: thread ") }
+      let lines = daemon.output.filter { $0.hasPrefix("lifecycle: A hook was cancelled: thread ") }
       let place = "waits in sleep, blockThread, HangingObserver.didEnterBackground."
       XCTAssertEqual(lines.contains { $0.hasSuffix(place) }, kind == "blocking", "\(lines)")
     }

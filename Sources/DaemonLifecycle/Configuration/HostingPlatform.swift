@@ -52,8 +52,8 @@ struct HostingPlatform: Sendable {
   var sentence: String {
     let reason = containerSign ?? "$\(marker) is set"
     return
-      "Runs on \(name), since \(reason): a stop may take \(stopTimeout.forReading) of the"
-      + " \(gracePeriod.forReading) that are usual there. Set stopTimeout if it is given another time."
+      "Running on \(name) (\(reason)): a stop may take \(stopTimeout.forReading) of the usual \(gracePeriod.forReading). Set"
+      + " stopTimeout if the grace period differs."
   }
 }
 

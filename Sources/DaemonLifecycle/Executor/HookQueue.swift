@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The work items that wait for a thread, each kind in order of arrival.
 struct HookQueue {
-  /// Beginnings of hooks, serial executors, callers and the package's own work, which always get a thread.
+  /// Beginnings of hooks, serial executors, callers and the package's own work, which get a thread at once, up to the bound.
   private var urgent = Deque<HookExecutor.WorkItem>()
   /// The other items, such as child tasks of hooks, which may have to wait for a thread.
   private var others = Deque<HookExecutor.WorkItem>()

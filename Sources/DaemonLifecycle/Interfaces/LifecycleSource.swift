@@ -4,7 +4,7 @@ import DaemonSystemd
 /// A source, which turns one kind of external event into inputs of the machine: signals, systemd's bus, pressure, the
 /// watchdog's ticks.
 ///
-/// `open` runs on the thread that starts the subject, before `start()` returns; `read` and `timePassed` on the
+/// `open` runs on the thread that starts the subject, before its set-up begins; `read` and `timePassed` on the
 /// listening thread; `close` on any thread. None may run code of the user's or wait, but for the bus's
 /// first `process`, which loads libsystemd.
 protocol LifecycleSource: AnyObject, Sendable {

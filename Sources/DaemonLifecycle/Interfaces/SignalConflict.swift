@@ -206,15 +206,15 @@ private struct HandlerOwner: Sendable {
     if isOurs, !isDispatch { return nil }
     guard let action else { return }
     consequence =
-      if case .describe = action { ": nothing is described for it." } else {
-        ": \(action.hook) is not called for it."
+      if case .describe = action { ": nothing is described." } else {
+        ": \(action.hook) is not called."
       }
     let remedy = "signals[\(signal.expression)] = nil."
     if isDispatch {
-      note = "\(signal) was taken by a DispatchSource of this process"
+      note = "\(signal) is also handled by a DispatchSource of this process"
       consequence =
-        ", as ServiceGroup, Hummingbird's runService and Vapor's start make. Both receive it from now on, this package"
-        + " without its sender. Take it out of one: gracefulShutdownSignals: [], or \(remedy)"
+        ", as ServiceGroup, Hummingbird's runService and Vapor's start create. Both receive it, and its sender is unknown"
+        + " now. Remove it from one: gracefulShutdownSignals: [], or \(remedy)"
     } else if handler == 0 {
       note = "\(signal) has its default action since other code set SIG_DFL"
     } else if handler == 1 {
@@ -222,8 +222,8 @@ private struct HandlerOwner: Sendable {
       if signal == .sigterm { consequence = ": systemctl stop will end in SIGKILL." }
     } else {
       let name = file(handler)?.split(separator: "/").last ?? "this process"
-      note = "\(signal) was taken by a handler in \(name)"
-      consequence += " Take it out of one: that code, or \(remedy)"
+      note = "\(signal) has a handler of \(name)"
+      consequence += " Remove that handler, or \(remedy)"
     }
   }
 }

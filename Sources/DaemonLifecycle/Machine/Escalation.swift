@@ -19,7 +19,7 @@ struct Escalation: Sendable {
   private var hasSaidSameStop = false
 
   /// Judges a signal. The first counts, and any that arrives `delay` or more after the last that counted; with `nil` no
-  /// further one does. A second Ctrl-C counts, however soon it arrives. A third does not, since a key that is held down
+  /// further one does. Else a second Ctrl-C counts, however soon it arrives. A third does not, since a key that is held down
   /// must not end the process before the save.
   mutating func receive(
     _ cause: LifecycleCause, delay: Duration?, at now: MonotonicTime
@@ -32,7 +32,7 @@ struct Escalation: Sendable {
         defer { hasSaidSameStop = true }
         return .isSameStop(
           hasSaidSameStop
-            ? nil : "\(cause), \(passed.forReading) after \(last.cause): taken as the same stop")
+            ? nil : "\(cause), \(passed.forReading) after \(last.cause): counted as the same stop")
       }
     }
     last = (cause, now)

@@ -94,9 +94,9 @@ extension LifecycleMachine {
     guard let timeout = member.timeout, timeout > time else { return }
     effects.publish(
       .warning(
-        "\(member.name): its limit of \(timeout.forReading) does not fit into a stop, which leaves"
-          + " \(time.forReading) of it before the save. Raise the stop's time (TimeoutStopSec=, a container's grace"
-          + " period), or lower the limit or the save reserve."))
+        "\(member.name) may take \(timeout.forReading), but a stop leaves only \(time.forReading) before the save. Raise"
+          + " the stop's time (TimeoutStopSec=, a container's grace period), or lower the limit or the save reserve."
+      ))
   }
 
   /// Returns what shares the time of a delivery in a stop after it: work that runs throughout, and, when the termination has

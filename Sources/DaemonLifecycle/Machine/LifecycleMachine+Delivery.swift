@@ -259,10 +259,9 @@ extension LifecycleMachine {
   private var notReady: LifecycleFact {
     let names = snapshot.unentered.joined(separator: ", ")
     let retries =
-      " What failed is tried again, after \(Unentered.firstPause.forReading) and then less often, at least every"
-      + " \(Unentered.longestPause.forReading)."
+      " Retrying in \(Unentered.firstPause.forReading), then less often, at least every \(Unentered.longestPause.forReading)."
     return .warning(
-      "Not ready: in the foreground without \(names).\(unentered.failed.isEmpty ? "" : retries)")
+      "Not ready: \(names) did not enter the foreground.\(unentered.failed.isEmpty ? "" : retries)")
   }
 
   /// Ends a call that had been abandoned: its observer can be notified again.

@@ -27,8 +27,8 @@ extension LifecycleMachine {
   func pending(at now: MonotonicTime, isHeld: Bool, name: (Call) -> String) -> [String] {
     var pending = running(name: name).map { call, name, place in
       "\(name) is still \(place), after \(call.began.duration(to: now).forReading); "
-        + (call.isCancelled ? "it was cancelled and is abandoned" : "its deadline is")
-        + " \(now.duration(to: call.next).forReading) from now"
+        + (call.isCancelled ? "it was cancelled and will be abandoned" : "its deadline is")
+        + " in \(now.duration(to: call.next).forReading)"
     }
     for call in calls.unfinished.values.joined().compactMap({ calls.find($0) }) {
       pending.append(

@@ -153,7 +153,7 @@ extension LifecycleMachine {
       ended(leaving, failure.map { .failed($0) } ?? .completed)
     } else if let failure, works[work.id]?.failure == nil {
       // No call waits for it, or will, in a stop that hurries.
-      effects.publish(.warning("\(work.name) has failed as it ended: \(failure.text)"))
+      effects.publish(.warning("\(work.name) failed while it ended: \(failure.text)"))
     }
   }
 
@@ -172,7 +172,7 @@ extension LifecycleMachine {
 
   private mutating func failedToStart(_ work: Work, _ failure: Failure) {
     if work.entering != nil { return endStart(of: work.id, .failed(failure)) }
-    effects.publish(.warning("\(work.name) has failed before it was ready: \(failure.text)"))
+    effects.publish(.warning("\(work.name) failed before it was ready: \(failure.text)"))
     if registry.isServing { unentered.add(work.id) }
     settleForeground()
   }

@@ -127,8 +127,7 @@ extension StopBudget {
   }
 
   static func cut(_ policy: LifecycleMachine.Policy, _ delay: Duration) -> String {
-    "The drain delay of \(policy.stopDelay.forReading) does not fit into the stop budget beside the save"
-      + " reserve and the hooks: only \(delay.forReading) fit. Raise the stop timeout (in a container: its grace period),"
-      + " or lower the save reserve or the hook timeout."
+    "stopDelay is \(policy.stopDelay.forReading), but only \(delay.forReading) fit into the stop beside saveReserve and the"
+      + " hooks. Raise the stop timeout (in a container: its grace period), or lower saveReserve or hookTimeout."
   }
 }

@@ -7,7 +7,7 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     /// A signal, its sender, and the number of deliveries that were merged. The sender is that of the last delivery, or
     /// the kernel if it sent one of them.
     case signal(UnixSignal, from: Sender, coalesced: Int)
-    /// A call of `start()` or `run`.
+    /// A call of `run` or `runAndExit`.
     case launch
     /// A call of a method, such as `pause(for:)`.
     case api

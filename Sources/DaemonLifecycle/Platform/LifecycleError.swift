@@ -33,7 +33,7 @@ public enum LifecycleError: ExitStatusError, Sendable, Hashable, CustomStringCon
     case .signalNotMappable(let signal, let reason):
       "\(signal) can't be in a signal map: \(reason)."
     case .alreadyStarted:
-      "This LifecycleSubject was started before: call run once."
+      "This LifecycleSubject has already been started: call run only once."
     case .noHook(let type):
       "\(type) has no hook, so it receives nothing: adopt the protocol of each hook that it implements, "
         + "LaunchObserver, ForegroundObserver, BackgroundObserver, StateObserver, ReloadObserver, SuspendObserver, "

@@ -14,7 +14,8 @@ class MachineObserver: @unchecked Sendable {
   let timeout: Duration?
   /// What its author has said of a work, which has a body in place of hooks; `nil` for an observer.
   let work: WorkOptions?
-  var isWork: Bool { work != nil }
+  /// Stored, since each hook asks for it.
+  let isWork: Bool
 
   init(
     id: ObserverID, phase: LifecyclePhase, name: ObserverName, receives: [ObjectIdentifier?],
@@ -26,6 +27,7 @@ class MachineObserver: @unchecked Sendable {
     self.name = name
     self.receives = receives
     self.work = work
+    isWork = work != nil
   }
 
   /// Returns the index of the hook for a step, by which the shell finds it. A work has one, its body.

@@ -176,8 +176,9 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     let rows = LifecycleTimeline(self).rows.filter { $0.words == nil }
     let slowest = rows.max { $0.duration < $1.duration }
     let name =
-      slowest.map { ", of these \(VisibleText.line($0.observer)) \($0.duration.forReading)" } ?? ""
-    return "The stop took \(taken.forReading) of \(budget.forReading)\(name)."
+      slowest.map { "; \(VisibleText.line($0.observer)) alone took \($0.duration.forReading)" }
+      ?? ""
+    return "The stop took \(taken.forReading) of its \(budget.forReading)\(name)."
   }
 
   var severity: Int { entries.map(\.severity).max() ?? 0 }

@@ -151,7 +151,7 @@ extension LifecycleCore {
     if let round = rare.healthRound { askExecutors(of: round) }
     // Cancellation handlers and deinits are user code. One item each: a handler that blocks must not keep the others
     // from being cancelled.
-    if !rare.cancels.isEmpty { logThreads("A hook is cancelled") { .warning($0) } }
+    if !rare.cancels.isEmpty { logThreads("A hook was cancelled") { .warning($0) } }
     for case let driver as HookDriver in rare.cancels {
       executor.enqueue(.work { driver.cancel() })
     }

@@ -11,8 +11,8 @@ import Synchronization
 ///
 /// The order of locks: `state` is taken first. While it is held only two others may be taken: the poll's, and that of a
 /// test's substitute for `_exit`. Under these no lock is taken. `sources` is taken before a source's own lock, that of
-/// a runner before a round's or a sleeper's, and that of the preservation before those that it makes it with. No other two locks are
-/// held at once.
+/// a runner before a round's or a sleeper's, and that of the preservation before those that it makes it with. No other two
+/// locks of the core are held at once.
 @_documentation(visibility: internal)
 public final class LifecycleCore: TimeKeeper, Sendable {
   /// Access only while holding `state`'s lock.

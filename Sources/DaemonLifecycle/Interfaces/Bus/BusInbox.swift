@@ -46,7 +46,8 @@ final class BusInbox {
     return subjects.keys.sorted().map { reason in
       let subjects = (subjects[reason] ?? []).map(\.subject).sorted().joined(separator: ", ")
       // A service's own text may be no sentence.
-      return "\(reason)\(reason.hasSuffix(".") ? "" : ".") The daemon goes on without: \(subjects)."
+      return
+        "\(reason)\(reason.hasSuffix(".") ? "" : ".") The daemon continues without: \(subjects)."
     }
   }
 }

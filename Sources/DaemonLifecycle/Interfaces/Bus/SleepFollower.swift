@@ -121,7 +121,7 @@ final class SleepFollower {
     }
     if missing == .denied {
       inbox.put(
-        .fact(.info("\(text). It needs root or polkit, or no interface `.sleep`.")))
+        .fact(.info("\(text). Allow it by polkit, or remove `.sleep`.")))
     }
     reported = missing
   }

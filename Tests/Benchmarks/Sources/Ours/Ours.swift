@@ -8,7 +8,7 @@ import Stamping
 @main struct Ours {
   static func main() async throws {
     let arguments = Array(CommandLine.arguments.dropFirst())
-    let lifecycle = LifecycleSubject()
+    let lifecycle = LifecycleSubject(configuration: LifecycleConfiguration(logging: .problems))
     let observers = observers(arguments, lifecycle.clock)
     let phase = arguments.first?.hasPrefix("sleep") == true ? LifecyclePhase.together : .standard
     for observer in observers { lifecycle.addObserver(observer, phase: phase) }

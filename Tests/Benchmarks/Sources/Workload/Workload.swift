@@ -72,6 +72,8 @@ import Synchronization
   private static func signals(_ count: Int, pause: UInt32 = 0, countsAll: Bool = false) async {
     var configuration = LifecycleConfiguration(hookTimeout: .seconds(3600))
     configuration.interfaces = .plain
+    // Without the line for an operator, which comes after it.
+    configuration.logging = .problems
     let lifecycle = LifecycleSubject(configuration: configuration)
     let waiter = WaitingActor()
     lifecycle.addObserver(waiter)
