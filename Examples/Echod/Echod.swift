@@ -17,7 +17,7 @@ import DaemonSystemd
 /// | `systemctl restart` | they are handed over with their half lines and unsent answers: no byte is lost |
 /// | `systemctl reload` | nothing; answers begin with the new prefix |
 /// | `systemctl stop` | every line that has arrived is answered, then each connection ends |
-/// | SIGUSR1 | no new ones are accepted; each ends when its lines are answered and it was silent for a quarter of a second; after 10 s the rest is cut off, and the report names it; SIGUSR2 goes on. A restart or a crash does not end the pause |
+/// | SIGUSR1 | no new ones are accepted; each ends when its lines are answered and it was silent for a quarter of a second; after 10 s the rest is cut off, and the report names it; SIGUSR2 goes on. A restart or a crash does not end the pause; those that have not ended by then go on |
 /// | SIGTERM by hand | lines that have arrived are answered, then as a restart: `Restart=always` makes it one |
 /// | SIGKILL, a crash | those that systemd keeps stay, but lines that were read and not answered, and answers not sent, are lost |
 ///
@@ -68,9 +68,9 @@ import DaemonSystemd
     var configuration = LifecycleConfiguration()
     if let file = options.readyFile { configuration.interfaces.append(.readinessFile(file)) }
     LifecycleSubject.runAndExit(configuration) { lifecycle in
-      // Before what is stored is looked through.
-      _ = try KeptPause(lifecycle)
       _ = EchoService(lifecycle, options)
+      // Later, so that the pause is kept before the connections drain.
+      _ = try KeptPause(lifecycle)
     }
   }
 }

@@ -28,8 +28,7 @@ extension LifecycleConfiguration {
         ? arguments.dropFirst(option + 1).first ?? ""
         : String(arguments[option].dropFirst("--probe=".count)))
     // Whoever runs the probe may not read it.
-    let line = Array("\(sentence)\n".utf8)
-    _ = clinux_write(STDOUT_FILENO, line, line.count)
+    _ = clinux_write(STDOUT_FILENO, sentence + "\n", sentence.utf8.count + 1)
     exit(code)
   }
 
@@ -57,9 +56,8 @@ extension LifecycleConfiguration {
 
   /// Not a relative one, which the daemon refuses.
   private func file(_ kind: String) -> String? {
-    interfaces.last { $0.kind == kind }?.subject.flatMap {
-      $0.utf8.first == UInt8(ascii: "/") ? $0 : nil
-    }
+    let path = interfaces.last { $0.kind == kind }?.subject
+    return path?.utf8.first == UInt8(ascii: "/") ? path : nil
   }
 
   /// The time since a file's last change, and why it is not the daemon's.

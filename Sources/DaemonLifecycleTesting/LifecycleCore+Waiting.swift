@@ -61,7 +61,7 @@ extension LifecycleCore {
     let reason =
       "\(call) timed out: no hook has begun or ended in \(patience.forReading) of real time."
     let sleeping =
-      sleeperCount > 0
+      call.hasPrefix("send") && sleeperCount > 0
       ? ["the mock's clock stands still: inject(_:) rather than send(_:), and then advance(by:)"]
       : []
     waiter.end(throwing: PendingError(reason: reason, pending: pending + sleeping))

@@ -6,13 +6,13 @@ import CLinux
 ///
 /// Any thread may call it; lines of up to `PIPE_BUF` bytes are not interleaved with others.
 package enum StandardError {
-  /// Writes text of any origin as one line (``VisibleText/logLine(_:)``); where standard error is the journal's, with its
-  /// priority. Returns false when not all of it was written.
+  /// Writes text of any origin as one line, escaped by ``VisibleText/line(_:)``; where standard error is the journal's,
+  /// with its priority. Returns false when not all of it was written.
   @discardableResult
   package static func writeLine(
     _ line: String, _ priority: JournalPriority = .info, isJournal: Bool = false
   ) -> Bool {
-    writeText(VisibleText.logLine(line), priority, isJournal: isJournal)
+    writeText(VisibleText.line(line), priority, isJournal: isJournal)
   }
 
   /// Writes text that is safe to show, on one line or several; where standard error is the journal's, each with its

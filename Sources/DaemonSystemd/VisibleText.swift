@@ -43,9 +43,6 @@ public enum VisibleText {
     return line(String(scalars.prefix(limit - end))) + "…" + line(String(scalars.suffix(end)))
   }
 
-  /// A line of a log: a name or an error in it may be of any length, and what became of it is at the end.
-  package static func logLine(_ text: String) -> String { excerpt(text, limit: 4000, end: 1000) }
-
   private static func isShown(_ scalar: Unicode.Scalar, after previous: Unicode.Scalar) -> Bool {
     if scalar.isASCII { return scalar.value >= 0x20 && scalar.value < 0x7f }
     switch scalar.value {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import DaemonLifecycle
 
-/// The drain delay is part of the stop budget, and `run`'s body serves through it.
+/// `stopDelay` is part of the stop budget, and `run`'s body serves through it.
 @Suite("Drain: budget and body", .timeLimit(.minutes(5))) struct DrainBudgetTests {
   private static let sigterm = LifecycleEvent(
     .terminate, cause: LifecycleCause(.signal(.sigterm, pid: 1, uid: 0)))

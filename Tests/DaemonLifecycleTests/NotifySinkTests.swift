@@ -28,7 +28,7 @@ import Testing
     #expect(
       messages == [
         [.ready, .status("a")],
-        [.custom(name: "RESTART_RESET", value: "1"), .status("1000"), .reloading(at: 1001)],
+        [.custom(name: "RESTART_RESET", value: "1"), .status("1000")], [.reloading(at: 1001)],
       ])
   }
 

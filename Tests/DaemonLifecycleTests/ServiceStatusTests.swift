@@ -71,7 +71,7 @@ import Testing
       tell(.terminated(exit))
         == [.exitStatus(0), .status("ended with status 0, launch")])
     #expect(tell(.healthy) == [.watchdog])
-    #expect(tell(.statusNote(.watched, "db.service is gone")) == [])
+    #expect(tell(.statusNote(.watchedUnit, "db.service is gone")) == [])
   }
 
   @Test mutating func aReloadIsAnsweredWithItsVerdict() {
@@ -151,6 +151,17 @@ import Testing
     #expect(
       tell(.positionChanged(Self.signal, all)).text
         == "foreground since 12:00 (SIGHUP from pid 1 uid 0); here")
+  }
+
+  /// What is tried again and completes is over, though somebody else is missing.
+  @Test mutating func aRetryThatSucceedsEndsItsNote() {
+    launch()
+    let missing = LifecycleSnapshot(state: .foreground, reasons: [], unentered: ["db"])
+    let failed = report(Self.signal, failing: "refused", in: WillEnterForeground.self)
+    #expect(tell(.ended(.foreground, failed, .zero, missing)).text.contains("refused"))
+    var retry = report(LifecycleCause(.lateObserver))
+    retry.isRetry = true
+    #expect(!tell(.ended(.catchUp, retry, .zero, missing)).text.contains("refused"))
   }
 
   @Test mutating func stoppingIsFinal() {

@@ -459,7 +459,7 @@ import Testing
 
   @Test func whatIsSaidToOperatorsIsPublished() {
     let inputs: [LifecycleMachine.Input] = [
-      .status("busy"), .fact(.statusNote(.watched, "down")), .fact(.warning("late")),
+      .status("busy"), .fact(.statusNote(.watchedUnit, "down")), .fact(.warning("late")),
       .fact(.recovered), .fact(.unmappedReload(at: at(0))),
     ]
     let said = inputs.flatMap { daemon.give($0).facts }.map { fact in
@@ -544,6 +544,18 @@ import Testing
     #expect(daemon.call(check)?.isCancelled == false && daemon.call(check)?.deadline == at(8))
     daemon.give(.clock, at: at(8))
     #expect(daemon.call(check)?.isCancelled == true)
+  }
+
+  /// The one after a hook that had no time has some, too; not in a stop, which has its own.
+  @Test(arguments: [false, true]) func theNextCheckIsNotSkippedByAClockThatIsLate(stops: Bool)
+    throws
+  {
+    let daemon = DaemonUnderTest(watchdogPeriod: .seconds(8), observing: [CheckHealth.self])
+    daemon.add([CheckHealth.self])
+    let check = try #require(daemon.request(.checkHealth).starts.first)
+    if stops { daemon.signal() }
+    let next = daemon.give(.ended(check, .completed), at: at(6)).starts.first
+    #expect(daemon.call(next)?.deadline == (stops ? nil : at(8)))
   }
 
   @Test func whoAsksForAHealthCheckIsItsCause() {

@@ -33,7 +33,7 @@ extension LifecycleMachine {
       key.add(transition.isOvertaken)
       key.add(transition.entries.map(\.outcome.severity).max() ?? -1)
     }
-    key.add(sleep.isAwaited)
+    key.add(sleep.isMachineWaiting)
     key.add(sleep.end.map { left(until: $0, from: now) } ?? -1)
     key.add(sleep.budget.map { left(until: $0.end, from: now) } ?? -1)
     for id in sleep.postponed.sorted() { key.add(Int(id.value)) }
@@ -92,7 +92,7 @@ extension LifecycleMachine {
     case .ended: key.add(3)
     }
     key.add(left(until: stop.exitDeadline, from: now))
-    key.add(stop.isAwaited)
+    key.add(stop.isRunWaiting)
     key.add(stop.failedLaunch?.severity ?? -1)
     key.add(stop.overtakenPause?.severity ?? -1)
     guard let budget = stop.budget else { return key.add(-1) }

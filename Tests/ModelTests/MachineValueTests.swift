@@ -119,13 +119,13 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   /// What the daemon says of itself comes first, then what happened last.
   @Test func notesHaveAnOrder() {
     let notes: [StatusNote] = [
-      .signals, .watched, .delayLock, .health, .work("b", 1), .work("a", 1), .problem,
+      .signals, .watchedUnit, .delayLock, .health, .work("b", 1), .work("a", 1), .problem,
       .reload, .daemon,
     ]
     #expect(
       notes.sorted() == [
         .daemon, .reload, .problem, .work("a", 1), .work("b", 1), .health, .delayLock,
-        .watched, .signals,
+        .watchedUnit, .signals,
       ])
   }
 }

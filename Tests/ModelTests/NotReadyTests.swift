@@ -30,7 +30,7 @@ import Testing
   @Test func itIsSaidOnceAndTakenBackOnce() throws {
     let first = try resume(failed)
     #expect(
-      first.warnings.map { $0.hasPrefix("Not ready: Int did not enter the foreground.") } == [true])
+      first.warnings.map { $0.hasPrefix("Not ready without Int.") } == [true])
     let retry = try enter(.clock, at: 1, failed)
     #expect(retry.warnings.isEmpty && retry.ended.map(\.report.isRetry) == [true])
     let last = try enter(.clock, at: 3, .completed)

@@ -178,6 +178,19 @@ import Testing
     #expect(daemon.machine.isTerminating == true)
   }
 
+  /// Its last failure in a start: what is shown says no longer that it runs.
+  @Test func aStartThatFailsIsShownAsThat() {
+    daemon.add(
+      WorkOptions(
+        readyWithin: .seconds(30), restarts: .backoff(initial: .seconds(1), maximumFailures: 1)))
+    daemon.work(.ended(run: 1, failure))
+    daemon.give(.clock, at: at(1))
+    #expect(daemon.work()?.published?.contains("runs again") == true)
+    daemon.work(.ended(run: 2, failure), at: at(2))
+    #expect(daemon.work()?.published == "work has failed once: \(failure.text)")
+    #expect(!daemon.isReady)
+  }
+
   @Test func aBodyMayEndBeforeTheLaunch() {
     let daemon = DaemonUnderTest(state: .launching)
     daemon.addBody()

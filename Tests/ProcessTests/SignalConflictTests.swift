@@ -124,7 +124,7 @@ final class SignalConflictTests: XCTestCase {
   func testAHandlerThatPassesItOnIsNoThief() throws {
     let manager = try FakeServiceManager()
     let daemon = try daemon(SIGHUP, ["chained"], environment: manager.environment)
-    _ = try manager.next { $0["STATUS"]?.contains("SIGHUP has a handler of") == true }
+    _ = try manager.next { $0["STATUS"]?.contains("SIGHUP is handled by other code") == true }
     manager.willRequestReload()
     daemon.send(SIGHUP)
     try daemon.expect("reload: SIGHUP by way of another handler")
@@ -150,7 +150,7 @@ final class SignalConflictTests: XCTestCase {
     }
     daemon.send(SIGTERM)
     XCTAssertEqual(try daemon.wait(), .status(0))
-    XCTAssertFalse(daemon.output.contains { $0.contains("has a handler of") })
+    XCTAssertFalse(daemon.output.contains { $0.contains("handled by other code") })
   }
 
   /// A command ran as the daemon started. nohup(1) ignores it for good: see `SignalTests`.
@@ -201,8 +201,8 @@ final class SignalConflictTests: XCTestCase {
 
   func testOtherHandlersAreNamed() throws {
     let ways = [
-      ("function", "has a handler of ProbeDaemon: shouldReload is not called. "),
-      ("library", "has a handler of libc.so.6: shouldReload is not called. "),
+      ("function", "is handled by other code, in ProbeDaemon: shouldReload is not called. "),
+      ("library", "is handled by other code, in libc.so.6: shouldReload is not called. "),
       ("ignored", "is ignored since other code set SIG_IGN: shouldReload is not called."),
       (
         "default",
@@ -227,7 +227,7 @@ final class SignalConflictTests: XCTestCase {
     let manager = try FakeServiceManager()
     let daemon = try daemon(SIGHUP, ["returned"], environment: manager.environment)
     _ = try manager.next {
-      $0["STATUS"]?.hasSuffix("; SIGHUP has a handler of ProbeDaemon") == true
+      $0["STATUS"]?.hasSuffix("; SIGHUP is handled by other code, in ProbeDaemon") == true
     }
     daemon.send(SIGUSR1)
     try daemon.expect("did returned")

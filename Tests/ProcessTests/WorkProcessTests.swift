@@ -60,7 +60,7 @@ final class WorkProcessTests: XCTestCase {
     let daemon = try started()
     daemon.send(SIGHUP)
     try daemon.expect("lifecycle: server restarts in ")
-    try daemon.expect("lifecycle: Not ready: server did not enter the foreground.")
+    try daemon.expect("lifecycle: Not ready without server.")
     try daemon.expect("beat in foreground, ready: false")
     try daemon.expect("beat in foreground, ready: true")
     try daemon.expect("lifecycle: worker has made no progress for 2 s: the daemon is not healthy.")

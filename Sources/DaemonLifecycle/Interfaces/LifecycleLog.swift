@@ -78,7 +78,7 @@ final class LifecycleLog: LifecycleSink {
     if let journal {
       journal.write(entry)
     } else if logging != .off {
-      StandardError.writeLine("lifecycle: \(entry.message)", entry.priority, isJournal: isJournal)
+      StandardError.writeText("lifecycle: \(entry.message)", entry.priority, isJournal: isJournal)
     }
   }
 
@@ -227,11 +227,12 @@ final class LifecycleLog: LifecycleSink {
 }
 
 extension JournalEntry {
-  /// One line, since what is in it may come from anywhere.
+  /// One line, since what is in it may come from anywhere, and be of any length. What became of it is at the end.
   fileprivate init(
     line: String, _ priority: JournalPriority, messageID: StaticString?, fields: [JournalField] = []
   ) {
-    self.init(VisibleText.logLine(line), priority, messageID: messageID, fields: fields)
+    let line = VisibleText.excerpt(VisibleText.line(line), limit: 4000, end: 1000)
+    self.init(line, priority, messageID: messageID, fields: fields)
   }
 }
 

@@ -14,15 +14,12 @@ struct NotifyQueue {
   mutating func removeFirst() { messages.removeFirst() }
 
   mutating func append(_ message: [NotifyField]) {
-    var message = message
     if message.contains(where: \.isReload),
       let last = messages.lastIndex(where: { $0.contains(where: \.isReload) })
     {
-      let earlier = messages[last...].reduce(into: []) {
-        $0 = $1.filter(\.isReplaceable).added(to: $0)
-      }
-      message = message.added(to: earlier)
+      let others = messages[last...].joined().filter(\.isReplaceable)
       messages.removeSubrange(last...)
+      for field in others { append([field]) }
     }
     guard let last = messages.last, last.allSatisfy(\.isReplaceable),
       message.allSatisfy(\.isReplaceable)
@@ -30,14 +27,8 @@ struct NotifyQueue {
       messages.append(message)
       return
     }
-    messages[messages.count - 1] = message.added(to: last)
-  }
-}
-
-extension [NotifyField] {
-  /// An older message with these fields, which replace its own.
-  fileprivate func added(to older: [NotifyField]) -> [NotifyField] {
-    older.filter { old in !contains { $0.replaces(old) } } + self
+    let kept = last.filter { old in !message.contains { $0.replaces(old) } }
+    messages[messages.count - 1] = kept + message
   }
 }
 

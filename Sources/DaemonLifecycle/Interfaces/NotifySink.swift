@@ -66,7 +66,7 @@ final class NotifySink: LifecycleSink {
         try socket.send(fields, timeout: timeout)
         (state.stuckSince, state.lastError) = (nil, nil)
       } catch {
-        guard !error.isPassing else {
+        guard !error.isTemporary else {
           noteDelay(error, &state)
           return state.backoff.nextAttempt()
         }
@@ -125,7 +125,7 @@ extension LifecycleInterface {
 
 extension SystemdError {
   /// Whether sending should be tried again: the manager's queue is full, or there is no descriptor, buffer or memory.
-  fileprivate var isPassing: Bool {
+  fileprivate var isTemporary: Bool {
     switch self {
     case .system(_, EAGAIN), .system(_, ENOBUFS): true
     default: isShortage

@@ -95,13 +95,13 @@ struct ServiceStatus {
   /// foreground until all have, and the rest until the next transition.
   private mutating func note(_ report: LifecycleReport, of transition: LifecycleTransition) {
     let problems = report.problems
-    func note(_ note: StatusNote, isOver: Bool) {
+    func update(_ note: StatusNote, isOver: Bool) {
       let entries = problems.filter { $0.note == note }
       if isOver || !entries.isEmpty { setNote(note, Self.text(of: entries)) }
     }
-    note(.unsaved, isOver: !report.isOvertaken && transition.row.steps.contains(where: \.isSave))
-    note(.unentered, isOver: false)
-    note(.problem, isOver: ![.post, .pressure, .catchUp].contains(transition))
+    update(.unsaved, isOver: !report.isOvertaken && transition.row.steps.contains(where: \.isSave))
+    update(.unentered, isOver: report.isRetry)
+    update(.problem, isOver: ![.post, .pressure, .catchUp].contains(transition))
   }
 
   private mutating func moved(

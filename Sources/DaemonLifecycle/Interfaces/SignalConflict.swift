@@ -222,7 +222,7 @@ private struct HandlerOwner: Sendable {
       if signal == .sigterm { consequence = ": systemctl stop will end in SIGKILL." }
     } else {
       let name = file(handler)?.split(separator: "/").last ?? "this process"
-      note = "\(signal) has a handler of \(name)"
+      note = "\(signal) is handled by other code, in \(name)"
       consequence += " Remove that handler, or \(remedy)"
     }
   }

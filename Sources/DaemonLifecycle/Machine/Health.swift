@@ -137,8 +137,8 @@ struct Health: Sendable {
   /// How long a missing answer is waited for once more, when its time is over: if the timer fired late, after a stall or on
   /// a busy machine, that it is missing proves nothing.
   func patience(after deadline: MonotonicTime, at now: MonotonicTime) -> Duration? {
-    let patience = (period ?? .zero) / 4
-    return period != nil && deadline.duration(to: now) > patience / 2 ? patience : nil
+    guard let period, isChecking, deadline.duration(to: now) > period / 8 else { return nil }
+    return period / 4
   }
 
   /// Returns a missing response to the last check, at the next tick, unless it was reported before.

@@ -20,7 +20,9 @@ extension LifecycleMachine {
     guard now.advanced(byNanoseconds: Self.leastNanoseconds) <= limit else {
       // Work is cancelled even so.
       if case .workEnds = constants.step { return CallTime(deadline: now, grace: hurriedGrace) }
-      return nil
+      guard constants.step.isHealthCheck, let more = health.patience(after: outer, at: now)
+      else { return nil }
+      return CallTime(deadline: now.advanced(by: more), grace: policy.cancellationGrace)
     }
     return CallTime(
       deadline: min(own, limit), grace: budget?.grace ?? policy.cancellationGrace)

@@ -261,7 +261,7 @@ extension LifecycleMachine {
     let retries =
       " Retrying in \(Unentered.firstPause.forReading), then less often, at least every \(Unentered.longestPause.forReading)."
     return .warning(
-      "Not ready: \(names) did not enter the foreground.\(unentered.failed.isEmpty ? "" : retries)")
+      "Not ready without \(names).\(unentered.deadline == .distantFuture ? "" : retries)")
   }
 
   /// Ends a call that had been abandoned: its observer can be notified again.

@@ -63,8 +63,8 @@ extension LifecycleMachine {
   /// Publishes that the machine may sleep once the deliveries for it have ended. A termination that overtakes them
   /// saves in their place, so the machine waits for its end.
   mutating func publishReadyToSleep() {
-    guard sleep.isAwaited, stop.exit != nil || registry.isSleepSettled else { return }
-    sleep.isAwaited = false
+    guard sleep.isMachineWaiting, stop.exit != nil || registry.isSleepSettled else { return }
+    sleep.isMachineWaiting = false
     effects.publish(.readyToSleep)
   }
 }

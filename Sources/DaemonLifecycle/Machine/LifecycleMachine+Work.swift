@@ -33,7 +33,12 @@ extension LifecycleMachine {
     if works[id]?.isOver == true { removeWork(id) }
   }
 
-  mutating func perform(_ action: Work.Action?, of id: ObserverID) {
+  /// The body of `run` waits for no step.
+  mutating func beginBody(_ id: ObserverID) {
+    perform(works[known: id].enter(at: now, isAwaited: false).0, of: id)
+  }
+
+  private mutating func perform(_ action: Work.Action?, of id: ObserverID) {
     if let action { effects.works.append((id, works[id]?.options.runner, action)) }
   }
 
@@ -106,7 +111,7 @@ extension LifecycleMachine {
   }
 
   private mutating func endStart(of id: ObserverID, _ end: CallEnd = .completed) {
-    // The end of a body ends a daemon that was never launched, which knows no work any more.
+    // A daemon that was never launched knows no work any more when its body has ended.
     if works[id] != nil, let call = works[known: id].entering.take() { ended(call, end) }
   }
 
@@ -171,10 +176,14 @@ extension LifecycleMachine {
   }
 
   private mutating func failedToStart(_ work: Work, _ failure: Failure) {
-    if work.entering != nil { return endStart(of: work.id, .failed(failure)) }
-    effects.publish(.warning("\(work.name) failed before it was ready: \(failure.text)"))
-    if registry.isServing { unentered.add(work.id) }
-    settleForeground()
+    if work.entering != nil {
+      endStart(of: work.id, .failed(failure))
+    } else {
+      effects.publish(.warning("\(work.name) failed before it was ready: \(failure.text)"))
+      if registry.isServing { unentered.add(work.id) }
+      settleForeground()
+    }
+    settle(work.id)
   }
 
   private mutating func workFailed(_ failure: Failure, of work: Work) {

@@ -150,7 +150,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case .clock: timePassed()
     case .work(let id, let input): take(input, of: id)
     case .runWaits:
-      stop.isAwaited = true
+      stop.isRunWaiting = true
       stop.expectExit(policy, at: now)
     case .stopTimeout(let timeout, let isManagers): allowStop(timeout, isManagers: isManagers)
     case .sleepDelay(let delay): sleep.end = now.advanced(by: delay)
@@ -176,7 +176,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   mutating func receive(_ event: LifecycleEvent, post: LifecyclePost? = nil) {
     let reasons = registry.backgroundReasons.count
     switch event.request {
-    case .suspend: sleep.isAwaited = true
+    case .suspend: sleep.isMachineWaiting = true
     // The next suspend may not be delayed.
     case .wakeUp: sleep.end = nil
     case .checkHealth: return checkHealth(event.cause)
@@ -289,10 +289,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     registry.add(member)
     if let work = member.work {
       works.add(Work(member))
-      // The body of `run` waits for no step.
-      if work.form == .body {
-        perform(works[known: member.id].enter(at: now, isAwaited: false).0, of: member.id)
-      }
+      if work.form == .body { beginBody(member.id) }
     }
     guard member.timeout != nil,
       member.receives(.kind(.didEnterBackground)) || member.receives(.workEnds)

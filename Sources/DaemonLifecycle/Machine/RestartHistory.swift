@@ -24,6 +24,6 @@ struct RestartHistory: Sendable {
     if failures.count > max(1000, policy.maximumFailures ?? 0) { failures.removeFirst() }
     var delay = max(Self.shortest, policy.initialDelay)
     for _ in 1..<failures.count where delay < policy.maximumDelay { delay = delay * 2 }
-    return (max(Self.shortest, min(delay, policy.maximumDelay)) * share, failures.count)
+    return (max(Self.shortest, min(delay, policy.maximumDelay) * share), failures.count)
   }
 }

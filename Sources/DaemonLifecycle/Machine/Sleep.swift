@@ -4,7 +4,7 @@ import DaemonSystemd
 /// The state of a sleep of the machine, for which logind waits.
 struct Sleep: Sendable {
   /// Whether a sleep was announced, and logind was not notified yet that the machine may sleep.
-  var isAwaited = false
+  var isMachineWaiting = false
   /// The time at which logind stops waiting for an announced suspend. Used once, since the next suspend may not be
   /// delayed.
   var end: MonotonicTime?

@@ -18,7 +18,7 @@ enum StatusNote: Comparable, Sendable {
   /// Suspending without a delay lock.
   case delayLock
   /// A watched unit that can't be followed.
-  case watched
+  case watchedUnit
   /// Signals that other code of the process has taken.
   case signals
 

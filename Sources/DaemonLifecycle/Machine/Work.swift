@@ -58,7 +58,7 @@ struct Work: Sendable {
   /// The failures over all runs: a pause does not reset them.
   var history: RestartHistory?
   /// The last failure, and how many there were, until it has run well for the policy's period. It is shown until it has run
-  /// for longer than any pause between its restarts.
+  /// for longer than the longest delay between two of its runs.
   var lastFailure: (number: Int, failure: Failure, isShown: Bool)?
   /// Whether a step has asked for its start, and it has not been ready since: what goes wrong is that step's.
   var isAwaited = false
@@ -71,7 +71,7 @@ struct Work: Sendable {
   var leaving: CallID?
   /// How many elements of streams its last run has left behind.
   var rest = 0
-  /// The last note for the operator, and whether the last that was said of its failures is that it has some.
+  /// The last note for the operator, and whether its failures count, as far as was said.
   var published: String?
   var hasFailed = false
 
@@ -153,9 +153,9 @@ struct Work: Sendable {
 
   /// When its last failure is no longer shown.
   func noteEnd(of run: Run) -> MonotonicTime {
-    guard lastFailure?.isShown == true, let delay = options.restarts?.maximumDelay
+    guard lastFailure?.isShown == true, run.isReady, let delay = options.restarts?.maximumDelay
     else { return .distantFuture }
-    return run.began.advanced(by: delay)
+    return run.began.advanced(by: max(.seconds(1), delay))
   }
 
   /// When a run must be ready. Without a policy, one that a step has waited for in vain goes on, as a hook does.

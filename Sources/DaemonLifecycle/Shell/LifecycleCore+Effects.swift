@@ -110,7 +110,7 @@ extension LifecycleCore {
     swap(&mail.messages, &state.effects.messages)
     if state.sinks == nil {
       for case .fact(let fact) in mail.messages { state.earlyFacts.append(fact) }
-      // A subject that is never started has no limit else.
+      // Otherwise a subject that is never started would have no limit.
       state.earlyFacts.removeFirst(max(0, state.earlyFacts.count - 1000))
     }
     return mail

@@ -32,7 +32,7 @@ final class BusInbox {
     problems[unit] = problem
     let all = problems.keys.sorted().compactMap { problems[$0] }
     let note = all.isEmpty ? nil : "not watched: " + all.joined(separator: ", ")
-    inputs.append(.fact(.statusNote(.watched, note)))
+    inputs.append(.fact(.statusNote(.watchedUnit, note)))
   }
 
   func take() -> [SourceInput] {

@@ -121,7 +121,7 @@ final class SleepFollower {
     }
     if missing == .denied {
       inbox.put(
-        .fact(.info("\(text). Allow it by polkit, or remove `.sleep`.")))
+        .fact(.info("\(text). Allow it in polkit, or remove `.sleep`.")))
     }
     reported = missing
   }
