@@ -26,6 +26,7 @@ public import DaemonSystemd
 /// thread.
 public final class MockLifecycleSubject: LifecycleObservable {
   /// The package's own, without public members.
+  @_documentation(visibility: internal)
   public let core: LifecycleCore
   private let recorder: Recorder
   private let patience: Duration

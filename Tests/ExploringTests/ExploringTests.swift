@@ -245,6 +245,15 @@ import Testing
     #expect(explored.description.contains("pause(no_network) 1"))
   }
 
+  /// For a test that does the same on every machine.
+  @Test func aLimitOfRunsIsKept() async throws {
+    let explored = try await MockLifecycleSubject.explore(for: .seconds(600), upToRuns: 20) { run in
+      run.mock.addObserver(Sink())
+      return {}
+    }
+    #expect(explored.runs == 20 && explored.choices > 20)
+  }
+
   private final class Sink: BackgroundObserver {
     func didEnterBackground(_ notification: DidEnterBackground) {}
   }

@@ -17,6 +17,7 @@ import Synchronization
 /// It is closed: those two are all that conform to it. A type that wraps one of them has it as a property.
 public protocol LifecycleObservable: AnyObject, Sendable {
   /// The implementation of all other members, for the package's own use.
+  @_documentation(visibility: internal)
   var core: LifecycleCore { get }
 }
 

@@ -35,6 +35,7 @@ import Synchronization
 /// with an `exitGrace` they are not, since the process is about to exit and a late signal must not change its status.
 public final class LifecycleSubject: LifecycleObservable {
   /// The package's own, without public members.
+  @_documentation(visibility: internal)
   public let core: LifecycleCore
   /// From the start on, where there is a service manager.
   private let lease = Mutex<ServiceManagerLease?>(nil)

@@ -11,7 +11,7 @@ struct Works: Sendable {
   var haveFailed: Bool { works.values.contains { $0.lastFailure != nil } }
   /// In the order in which they were added.
   var known: [ObserverID] { works.keys.sorted() }
-  var all: [Work] { works.values.sorted { $0.id < $1.id } }
+  var all: [Work] { known.compactMap { works[$0] } }
 
   mutating func add(_ work: Work) { works[work.id] = work }
   mutating func remove(_ id: ObserverID) -> Work? { works.removeValue(forKey: id) }
@@ -30,7 +30,7 @@ struct Works: Sendable {
   /// Returns those for which the clock has something to do.
   mutating func due(at now: MonotonicTime) -> [ObserverID] {
     guard deadline <= now else { return [] }
-    let due = works.values.filter { $0.deadline <= now }.map(\.id).sorted()
+    let due = known.filter { works[$0]!.deadline <= now }
     deadline = .distantFuture
     for work in works.values where work.deadline > now { deadline = min(deadline, work.deadline) }
     return due

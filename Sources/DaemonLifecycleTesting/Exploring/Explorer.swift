@@ -95,7 +95,9 @@ final class Explorer: Sendable {
     return coverage.withLock { $0 }
   }
 
-  func explore(upTo count: Int, for duration: Duration, seed: UInt64) throws -> Exploration {
+  func explore(
+    _ count: Int, for duration: Duration, upTo runs: Int, seed: UInt64
+  ) throws -> Exploration {
     let count = min(count, 1000)
     // This one stays as it is meanwhile, so that a sleep on the real clock has time to end, and is noticed.
     let parked = try begin(Choices())
@@ -113,7 +115,8 @@ final class Explorer: Sendable {
     var runsLeft = 200
     func goesOn() -> Bool {
       if let found { return found.run.length > 3 && runsLeft > 0 }
-      return length == 0 || began.duration(to: .now()) < duration
+      return length == 0
+        || began.duration(to: .now()) < duration && coverage.withLock(\.runs) < runs
     }
     while goesOn() {
       let (run, problem) = try perform(choices, text)

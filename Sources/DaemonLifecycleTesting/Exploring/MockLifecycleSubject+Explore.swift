@@ -29,6 +29,7 @@ extension MockLifecycleSubject {
   /// - Parameters:
   ///   - count: The most events of a run, besides its end. Default 3.
   ///   - duration: How long to explore. Default 5 s.
+  ///   - runs: The most runs, for a test in CI that does the same on a fast machine and a slow one. Default: any number.
   ///   - requests: Events besides those of the signal map, sleep and wake-up, and memory pressure.
   ///   - configuration: The settings of the daemon. Default: problems are not logged.
   ///   - seed: The same one makes the same choices, another one others. Default 0.
@@ -39,7 +40,7 @@ extension MockLifecycleSubject {
   ///   Swift does not let itself be explored, or another tool sets the runtime's hooks; `CancellationError`.
   @discardableResult
   nonisolated(nonsending) public static func explore(
-    upTo count: Int = 3, for duration: Duration = .seconds(5),
+    upTo count: Int = 3, for duration: Duration = .seconds(5), upToRuns runs: Int = .max,
     sending requests: [LifecycleRequest] = [],
     configuration: LifecycleConfiguration = LifecycleConfiguration(logging: .off),
     seed: UInt64 = 0, replaying text: String? = nil,
@@ -55,7 +56,7 @@ extension MockLifecycleSubject {
           let result = Result {
             try RunJobs.capturing {
               if let text { return try explorer.replay(text) }
-              return try explorer.explore(upTo: max(0, count), for: duration, seed: seed)
+              return try explorer.explore(max(0, count), for: duration, upTo: runs, seed: seed)
             }
           }
           // The process may end as soon as the caller has its answer.
@@ -103,8 +104,8 @@ extension MockLifecycleSubject {
 
 /// What an exploration that has found nothing has done, in words.
 public struct Exploration: Sendable, CustomStringConvertible {
-  var runs = 0
-  var choices = 0
+  public internal(set) var runs = 0
+  public internal(set) var choices = 0
   /// The situations in which each event has arrived.
   var situations: [String: Set<String>] = [:]
 
