@@ -4,7 +4,7 @@ import DaemonSystemd
 import Synchronization
 
 /// One run of a daemon that is explored: see
-/// ``MockLifecycleSubject/explore(upTo:for:sending:configuration:seed:replaying:_:)``.
+/// ``MockLifecycleSubject/explore(upTo:for:upToRuns:sending:configuration:seed:replaying:_:)``.
 public final class ExploredRun: Sendable {
   typealias Check = @Sendable () async throws -> Void
 
