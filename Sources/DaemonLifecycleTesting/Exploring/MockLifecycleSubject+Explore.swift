@@ -104,7 +104,9 @@ extension MockLifecycleSubject {
 
 /// What an exploration that has found nothing has done, in words.
 public struct Exploration: Sendable, CustomStringConvertible {
+  /// How many runs there were.
   public internal(set) var runs = 0
+  /// How often there was more than one possibility.
   public internal(set) var choices = 0
   /// The situations in which each event has arrived.
   var situations: [String: Set<String>] = [:]
