@@ -10,6 +10,15 @@ import Testing
 @Suite("Notify: the queue", .timeLimit(.minutes(5))) struct NotifySinkTests {
   // MARK: The queue
 
+  private func sent(_ waiting: NotifyQueue) -> [[NotifyField]] {
+    var (queue, messages) = (waiting, [[NotifyField]]())
+    while let first = queue.first {
+      messages.append(first)
+      queue.removeFirst()
+    }
+    return messages
+  }
+
   /// A manager that reads nothing for hours: of the reloads the newest is enough, and nothing else is lost.
   @Test func reloadsThatNobodyReadsDoNotPileUp() {
     var queue = NotifyQueue()
@@ -20,13 +29,8 @@ import Testing
       queue.append([.ready, .status("\(number)")])
     }
     queue.append([.reloading(at: 1001)])
-    var messages: [[NotifyField]] = []
-    while let first = queue.first {
-      messages.append(first)
-      queue.removeFirst()
-    }
     #expect(
-      messages == [
+      sent(queue) == [
         [.ready, .status("a")],
         [.custom(name: "RESTART_RESET", value: "1"), .status("1000")], [.reloading(at: 1001)],
       ])
@@ -46,13 +50,8 @@ import Testing
     queue.append([.stopping])
     queue.append([.exitStatus(0), .status("c")])
     queue.append([.watchdog])
-    var messages: [[NotifyField]] = []
-    while let first = queue.first {
-      messages.append(first)
-      queue.removeFirst()
-    }
     #expect(
-      messages == [
+      sent(queue) == [
         [.ready, .status("a")],
         [
           .watchdog, .status("1000"), .extendTimeout(.seconds(1000)),

@@ -78,13 +78,12 @@ private struct Lost: Error { let orders: [Int] }
       Issue.record("nothing found")
     } catch {
       #expect("\(error)".hasPrefix("Lost(orders: ["))
-      // How many jobs there are, and which event comes first, depends on the compiler and on this package.
-      func withoutChoices(_ text: String) -> String {
-        text.replacing(/\d+/, with: "1").replacing(/pause|reload|save|suspend/, with: "event")
-      }
-      for line in withoutChoices("\(error)").split(separator: "\n") {
-        #expect(withoutChoices(text).contains(line), "\(error)")
-      }
+      // Another version of Swift may make other jobs of the same code.
+      #if compiler(>=6.3)
+        for line in "\(error)".split(separator: "\n") where !line.hasPrefix("Found in ") {
+          #expect(text.contains(line), "\(error)")
+        }
+      #endif
     }
   }
 
