@@ -88,7 +88,6 @@ func allocatedKilobytes() -> Int {
 func blockThread() -> Never { while true { sleep(1000) } }
 
 /// Waits for ten seconds at most until something is true. A reading of /proc while threads come and go may miss one.
-@discardableResult
 func waits(for isTrue: () -> Bool) -> Bool {
   for _ in 0..<2000 {
     if isTrue() { return true }

@@ -216,7 +216,8 @@ let churn: @Sendable ([String]) async throws -> Void = { arguments in
   let descriptors = descriptorCount()
   say("before \(descriptors) \(threadCount()) \(allocatedKilobytes())")
   for _ in 0..<count { try await once() }
-  waits(for: { threadCount() == 0 && descriptorCount() == descriptors })
+  // What is said next shows whether it was so.
+  _ = waits { threadCount() == 0 && descriptorCount() == descriptors }
   say("after \(descriptorCount()) \(threadCount()) \(allocatedKilobytes())")
 }
 
