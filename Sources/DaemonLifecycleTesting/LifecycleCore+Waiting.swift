@@ -21,6 +21,7 @@ extension LifecycleCore {
     endSetUp()
     do {
       try await wait(patience, "waitUntilSleeping(\(count))") { end($0, whenSleeping: count) }
+      noteSleepers()
     } catch {
       let found = "\(sleeperCount) of \(count) sleep on the mock's clock"
       throw PendingError(reason: error.reason, pending: [found] + error.pending)
@@ -71,7 +72,8 @@ extension LifecycleCore {
   package nonisolated(nonsending) func advance(by duration: Duration) async {
     endSetUp()
     let target = now.advanced(by: duration)
-    await untilQuiet()
+    // A pause may have ended sleeps since, and a resume behind it begun work that has yet to sleep.
+    await untilQuiet(sleeping: lastSleeperCount) { self.isPaused }
     while let next = nextDeadline(until: target) {
       let sleeping = sleeperCount
       moveClock(to: next)
@@ -80,6 +82,7 @@ extension LifecycleCore {
     }
     moveClock(to: target)
     await untilQuiet()
+    noteSleepers()
   }
 
   /// Returns when hooks have run as far as they can, and woken tasks sleep again, as a loop does.
@@ -88,12 +91,15 @@ extension LifecycleCore {
   /// to 0.2 s to sleep again; longer when the pool has other work, since each turn waits for that. A hook that blocks
   /// its thread has the same time.
   ///
-  /// - Parameter count: How many tasks slept before the clock woke some; none otherwise, since a pause may just have
-  ///   cancelled one.
-  private nonisolated(nonsending) func untilQuiet(sleeping count: Int = 0) async {
+  /// - Parameters:
+  ///   - count: How many tasks slept before the clock woke some.
+  ///   - mayBeFewer: Whether those that don't sleep have ended.
+  private nonisolated(nonsending) func untilQuiet(
+    sleeping count: Int = 0, unless mayBeFewer: () -> Bool = { false }
+  ) async {
     for _ in 0..<20 { await giveTurn(.background) }
     var turns = 0
-    while !isQuiet || sleeperCount < count, turns < 50 {
+    while !isQuiet || sleeperCount < count && !mayBeFewer(), turns < 50 {
       try? await Task.sleep(for: .milliseconds(4))
       await giveTurn(.medium)
       turns += 1

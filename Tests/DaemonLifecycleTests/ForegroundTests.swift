@@ -130,4 +130,22 @@ import Testing
     await task.value
     #expect(log.all.last == "returned")
   }
+
+  /// Not before the new round sleeps: until then the clock would move past it.
+  @Test func theClockWaitsForARoundThatAResumeHasBegun() async throws {
+    let mock = MockLifecycleSubject()
+    let task = run(mock) {
+      for try await tick in mock.ticks(every: .seconds(1)) {
+        try await Task.sleep(for: .milliseconds(15))
+        log.add("\(tick)")
+      }
+    }
+    try await mock.waitUntilSleeping()
+    mock.inject(.sigusr1)
+    mock.inject(.sigusr2)
+    await mock.advance(by: .seconds(2))
+    #expect(log.all == ["0", "0", "1", "2"])
+    try await mock.send(.sigterm)
+    await task.value
+  }
 }
