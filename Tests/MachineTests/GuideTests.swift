@@ -19,8 +19,8 @@ import Testing
 
 /// No machine is needed to read it.
 @Suite("guide's text") struct GuideTextTests {
-  /// What is not run in the machines is run by CI in another way; a second one would have to say how.
-  @Test func oneBlockIsRunElsewhere() throws {
+  /// What is not run in the machines is run by CI in another way; a third one would have to say how.
+  @Test func twoBlocksAreRunElsewhere() throws {
     let blocks = try GuideBlock.all(of: "systemd/README.md")
     for block in blocks {
       #expect(["sh", "ini"].contains(block.language), "\(block)")
@@ -29,9 +29,11 @@ import Testing
     let elsewhere = blocks.filter(\.isRunElsewhere)
     #expect(
       elsewhere.map(\.lines.first) == [
-        "swift build -c release --static-swift-stdlib --product pollerd \\"
+        "swift build -c release --static-swift-stdlib --product pollerd \\",
+        "runuser -u postgres -- createuser queued",
       ])
-    #expect(elsewhere.allSatisfy { $0.note?.hasSuffix(": .ci/static runs this block") == true })
+    #expect(elsewhere[0].note?.hasSuffix(": .ci/static runs this block") == true)
+    #expect(elsewhere[1].note?.hasSuffix(": QueueProcessTests runs queued on one") == true)
     #expect(try Package.read(".ci/static").contains("systemd/README.md"))
   }
 
@@ -41,7 +43,7 @@ import Testing
     let names = try FileManager.default.subpathsOfDirectory(atPath: folder).filter { name in
       ["service", "socket", "target"].contains((name as NSString).pathExtension)
     }
-    #expect(names.count == 9)
+    #expect(names.count == 10)
     let guide = try Package.read("systemd/README.md")
     for name in names {
       let lines = try Package.read("systemd/" + name).split(separator: "\n")
@@ -125,6 +127,7 @@ private struct GuideRun {
   private let echod: EchodService
   private let a: Service
   private let b: Service
+  private let worker: Service
 
   init(_ machine: MachineTest) async throws {
     self.machine = machine
@@ -144,6 +147,7 @@ private struct GuideRun {
     (a, b) = (
       try await machine.adopt("standby@a.service"), try await machine.adopt("standby@b.service")
     )
+    worker = try await machine.adopt("queued@1.service")
   }
 
   /// The package's folder as the guide's commands find it: the unit files, and what was built.
@@ -152,7 +156,7 @@ private struct GuideRun {
     let files = FileManager.default
     try files.createDirectory(atPath: package + "/.build", withIntermediateDirectories: true)
     try files.copyItem(atPath: Package.root + "/systemd", toPath: package + "/systemd")
-    for product in ["pollerd", "echod", "standby"] {
+    for product in ["pollerd", "echod", "standby", "queued"] {
       try files.createSymbolicLink(
         atPath: package + "/.build/" + product,
         withDestinationPath: "/opt/machine/bin/" + product)
@@ -201,6 +205,11 @@ private struct GuideRun {
     case block.contains("enable --now standby"):
       try await a.waitForMessage("a leads from 1")
       try await b.waitForMessage("b stands by at")
+    case block.contains("enable --now queued"):
+      try await worker.wait("StatusText") { $0.contains("no database: ") }
+    case block.contains("systemctl reload 'queued@*'"):
+      try await worker.wait("StatusText") { $0.contains("no database: ") }
+      #expect(try await worker.show("NRestarts") == "0")
     default: break
     }
   }
@@ -250,10 +259,11 @@ private struct GuideRun {
   func checkThatNothingIsLeft() async throws {
     let left = try await machine.expect(
       "find", "/etc", "/usr/local", "/var/lib", "/home/ann", "(", "-iname", "*pollerd*", "-o",
-      "-iname", "*echod*", "-o", "-iname", "*standby*", "-o", "-iname", "*daemonlifecycle*", ")")
+      "-iname", "*echod*", "-o", "-iname", "*standby*", "-o", "-iname", "*queued*", "-o", "-iname",
+      "*daemonlifecycle*", ")")
     #expect(left == "")
     let users = try await machine.read("/etc/passwd")
-    for name in ["pollerd", "echod", "standby"] { #expect(!users.contains("\n\(name):")) }
+    for name in ["pollerd", "echod", "standby", "queued"] { #expect(!users.contains("\n\(name):")) }
     #expect(!(try await machine.expect("journalctl", "--list-catalog")).contains("DaemonLifecycle"))
   }
 }

@@ -12,9 +12,11 @@ import Testing
       try await machine.installPollerdFiles()
       try await machine.installEchodFiles()
       try await machine.installStandbyFiles()
+      try await machine.installQueuedFiles()
       for unit in [
         "pollerd.service", "pollerd@one.service", "echod.service", "echod.socket",
         "standby@a.service", "standby-a.target", "standby-b.target", "standby.target",
+        "queued@1.service",
       ] {
         let said = try await machine.run("systemd-analyze", "verify", unit)
         #expect(said.isSuccess && said.text == "")
@@ -34,10 +36,11 @@ import Testing
       try await machine.installPollerdFiles()
       try await machine.installEchodFiles()
       try await machine.installStandbyFiles()
+      try await machine.installQueuedFiles()
       try await machine.expect("systemctl", "daemon-reload")
       for (unit, most) in [
         ("pollerd.service", 0.3), ("pollerd@one.service", 0.3), ("echod.service", 0.7),
-        ("standby@a.service", 0.7),
+        ("standby@a.service", 0.7), ("queued@1.service", 1.3),
       ] {
         let said = try await machine.expect("systemd-analyze", "security", "--no-pager", unit)
         let verdict = try #require(said.split(separator: "\n").last)
@@ -139,5 +142,18 @@ import Testing
 
   private static func directives(_ path: String) throws -> [String] {
     try Package.read(path).split(separator: "\n").map(String.init).filter { !$0.hasPrefix("#") }
+  }
+}
+
+extension MachineTest {
+  fileprivate func installQueuedFiles() async throws {
+    for (file, folder) in [
+      ("queued@.service", "systemd/system"), ("sysusers.d/queued.conf", "sysusers.d"),
+    ] {
+      let name = (file as NSString).lastPathComponent
+      try await put("/etc/\(folder)/\(name)", try Package.read("systemd/" + file))
+    }
+    try await expect("systemd-sysusers")
+    try await expect("ln", "-sfn", "/opt/machine/bin/queued", "/usr/local/bin/queued")
   }
 }
