@@ -72,13 +72,13 @@ extension LifecycleCore {
   package nonisolated(nonsending) func advance(by duration: Duration) async {
     endSetUp()
     let target = now.advanced(by: duration)
-    // A pause may have ended sleeps since, and a resume behind it begun work that has yet to sleep.
-    await untilQuiet(sleeping: lastSleeperCount) { self.isPaused }
+    // A resume may have begun work that has yet to sleep.
+    await untilQuiet { expectedSleepers }
     while let next = nextDeadline(until: target) {
       let sleeping = sleeperCount
       moveClock(to: next)
       timePassed()
-      await untilQuiet(sleeping: sleeping)
+      await untilQuiet { sleeping }
     }
     moveClock(to: target)
     await untilQuiet()
@@ -91,15 +91,11 @@ extension LifecycleCore {
   /// to 0.2 s to sleep again; longer when the pool has other work, since each turn waits for that. A hook that blocks
   /// its thread has the same time.
   ///
-  /// - Parameters:
-  ///   - count: How many tasks slept before the clock woke some.
-  ///   - mayBeFewer: Whether those that don't sleep have ended.
-  private nonisolated(nonsending) func untilQuiet(
-    sleeping count: Int = 0, unless mayBeFewer: () -> Bool = { false }
-  ) async {
+  /// - Parameter count: How many tasks are to sleep.
+  private nonisolated(nonsending) func untilQuiet(sleeping count: () -> Int = { 0 }) async {
     for _ in 0..<20 { await giveTurn(.background) }
     var turns = 0
-    while !isQuiet || sleeperCount < count && !mayBeFewer(), turns < 50 {
+    while !isQuiet || sleeperCount < count(), turns < 50 {
       try? await Task.sleep(for: .milliseconds(4))
       await giveTurn(.medium)
       turns += 1

@@ -171,7 +171,7 @@ import Testing
       #expect(!line.contains("\u{1B}") && !line.contains("\u{202E}"))
     }
     // The beginning and the end, in which two names of a kind differ.
-    #expect(lines[2].hasPrefix("  Dictionary<Str...y<Database>>>  |"))
+    #expect(lines[2].hasPrefix("  Dictionary<Stri…ay<Database>>>  |"))
   }
 
   @Test(

@@ -82,9 +82,8 @@ extension LifecycleObservable {
     file: StaticString = #fileID, line: UInt = #line,
     _ body: @escaping @Sendable @isolated(any) (ForegroundRound) async throws -> Void
   ) {
-    let name = name.map { ObserverName.given($0) } ?? .foreground(file: file, line: line)
     core.add(
-      WorkRunner(core, name, body),
+      WorkRunner(core, name.map { .given($0) } ?? .foreground(file: file, line: line), body),
       WorkOptions(
         readyWithin: readyWithin, stallsAfter: stallsAfter, restarts: policy, mayReturn: mayReturn),
       phase: phase, draining: limit)
@@ -110,9 +109,8 @@ extension LifecycleObservable {
     file: StaticString = #fileID, line: UInt = #line,
     _ body: @escaping @Sendable @isolated(any) (ForegroundRound) async throws -> Void
   ) {
-    let name = name.map { ObserverName.given($0) } ?? .task(file: file, line: line)
     core.add(
-      WorkRunner(core, name, body),
+      WorkRunner(core, name.map { .given($0) } ?? .task(file: file, line: line), body),
       WorkOptions(
         form: .throughout, readyWithin: readyWithin, stallsAfter: stallsAfter, restarts: policy,
         mayReturn: mayReturn),

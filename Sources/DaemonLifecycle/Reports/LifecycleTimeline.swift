@@ -67,9 +67,9 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
 
   /// The title: `terminate (SIGTERM from pid 1 uid 0) in 312 ms of 90 s, 1 of 6 hooks failed`.
   private var title: String {
-    let event = report.span?.event ?? "delivered"
-    var title =
-      "\(event.shown(40)) (\(report.cause.description.shown(100))) in \(duration.forReading)"
+    let event = VisibleText.excerpt(report.span?.event ?? "delivered", limit: 40)
+    let cause = VisibleText.excerpt(report.cause.description, limit: 100)
+    var title = "\(event) (\(cause)) in \(duration.forReading)"
     if let budget { title += " of \(budget.forReading)" }
     if report.span?.isHurried == true { title += ", hurried by a second signal" }
     let failed = problemCount
@@ -80,7 +80,7 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
   func rendered(maximumRows: Int = 12) -> String {
     let worst = rows.indices.sorted { isWorse(rows[$0], than: rows[$1]) }
     let shown = worst.prefix(maximumRows).sorted().map { rows[$0] }
-    let names = shown.map { $0.observer.shown(30, keepingEnd: true) }
+    let names = shown.map { VisibleText.excerpt($0.observer, limit: 29, end: 14) }
     let times = shown.map(\.time)
     let nameWidth = names.map(\.count).max() ?? 0
     let timeWidth = times.map(\.count).max() ?? 0
@@ -90,7 +90,7 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
       let space = String(repeating: " ", count: timeWidth - times[index].count)
       let mark = row.isProblem ? "!" : " "
       text += "\n\(mark) \(name)  |\(bar(row))  \(space)\(times[index])  "
-      text += row.text.shown(200, keepingEnd: true)
+      text += VisibleText.excerpt(row.text, end: 100)
     }
     let rest = worst.dropFirst(maximumRows).map { rows[$0] }
     if let slowest = rest.map(\.duration).max() {
@@ -167,17 +167,5 @@ extension LifecycleTimeline.Row {
   fileprivate var time: String {
     let wasCalled = entries.contains { if case .skipped = $0.outcome { false } else { true } }
     return wasCalled ? duration.forReading : "-"
-  }
-}
-
-extension String {
-  /// The text on one line, escaped and cut to a number of characters: its beginning, or its beginning and its end.
-  fileprivate func shown(_ limit: Int, keepingEnd: Bool = false) -> String {
-    // Counted in scalars, since one character may consist of any number of them.
-    if unicodeScalars.count <= limit { return VisibleText.line(self) }
-    let room = limit - 3
-    let end = keepingEnd ? room / 2 : 0
-    let (first, last) = (unicodeScalars.prefix(room - end), unicodeScalars.suffix(end))
-    return VisibleText.line(String(first)) + "..." + VisibleText.line(String(last))
   }
 }

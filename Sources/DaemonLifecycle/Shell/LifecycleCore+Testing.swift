@@ -130,14 +130,14 @@ extension LifecycleCore {
   /// How many tasks sleep on the clock.
   package var sleeperCount: Int { state.withLock { $0.sleeperCount } }
 
-  /// How many slept when the test last waited for that: a pause may have ended their sleep since.
-  package var lastSleeperCount: Int { virtualTime?.sleepers.load(ordering: .relaxed) ?? 0 }
   package func noteSleepers() { virtualTime?.sleepers.store(sleeperCount, ordering: .relaxed) }
 
-  /// Whether nothing is being delivered or waits to be, outside of the foreground: its work, and the work's sleeps, have
-  /// ended.
-  package var isPaused: Bool {
-    state.withLock { $0.machine.isIdle && $0.machine.registry.state != .foreground }
+  /// How many tasks are to sleep: those that did when the test last waited for that; none in a pause, which ends sleeps.
+  package var expectedSleepers: Int {
+    let isPaused = state.withLock {
+      $0.machine.isIdle && $0.machine.registry.state != .foreground
+    }
+    return isPaused ? 0 : virtualTime?.sleepers.load(ordering: .relaxed) ?? 0
   }
 
   /// Takes a job that is ready: it is performed by the call, isolated to an executor.

@@ -140,7 +140,7 @@ final class Explorer: Sendable {
     throw failure(of: run, problem, "\nFound in \(runs) run\(runs == 1 ? "" : "s"), \(time).")
   }
 
-  /// Leaves choices out as long as the run fails without them, and has events come sooner.
+  /// Leaves choices out as long as the run fails without them, and has the others come sooner.
   private func shortest(
     _ failed: ExploredRun, _ problem: String, _ runsLeft: inout Int
   ) throws -> (run: ExploredRun, problem: String) {
@@ -161,14 +161,17 @@ final class Explorer: Sendable {
       if start >= shortest.length { (size, start) = (size / 2, 0) }
     }
     var record = shortest.choices.withLock(\.record)
-    for index in record.indices where Choices.isEvent(record[index].word) {
-      while record[index].step > 1, runsLeft > 0 {
+    for index in record.indices where Int(record[index].word) == nil {
+      var less = record[index].step / 2
+      while less > 0, runsLeft > 0 {
         runsLeft -= 1
         var sooner = record
-        sooner[index].step /= 2
+        sooner[index].step -= less
         let (run, stillWrong) = try perform(Choices(given: sooner), Self.text(of: sooner))
-        guard let stillWrong, run.length <= sooner.count else { break }
-        (shortest, problem, record) = (run, stillWrong, sooner)
+        if let stillWrong, run.length <= sooner.count {
+          (shortest, problem, record) = (run, stillWrong, sooner)
+        }
+        less = min(less, record[index].step) / 2
       }
     }
     return (shortest, problem)
