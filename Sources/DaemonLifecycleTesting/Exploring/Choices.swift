@@ -12,8 +12,9 @@ struct Choices {
   private var made: [(step: Int, word: String)] = []
   /// How often there was more than one possibility.
   private(set) var count = 0
-  /// The events that are still to come, soonest first.
+  /// The events that are still to come, soonest first. One of the last step, `rest:pause`, comes when the daemon rests.
   private(set) var events: [(step: Int, word: String)] = []
+  var isForRest: Bool { events.first?.step == .max }
   /// What repeats the run. The clock would stand still if no event were to come.
   var record: [(step: Int, word: String)] { made + events }
   private var others: [Int: String] = [:]

@@ -101,12 +101,16 @@ public final class ExploredRun: Sendable {
     let deadline = core.nextDeadline(until: .distantFuture)
     // Not a long one, which would take a hook its time.
     let longest = core.now.advanced(by: explorer.longestEarlySleep)
-    let (word, hasEvents) = choices.withLock { choices in
+    let (word, hasEvents, neverRests) = choices.withLock { choices in
       let sleeps = deadline.map { $0 <= longest && core.rest.wakeUp == $0 } ?? false
       let word = choices.next(ready: ready, sleeps: sleeps)
+      // It is time to end a daemon that always has something to do.
+      let neverRests = choices.step > Self.mostSteps / 4
+      let rests = ready == 0 && core.rest.isIdle || neverRests
       // Where nothing else happens, an event need not wait for its step.
+      let isNext = choices.isForRest && rests || ready == 0 && deadline == nil
       return (
-        word ?? (ready == 0 && deadline == nil ? choices.nextEvent() : nil), !choices.events.isEmpty
+        word ?? (isNext ? choices.nextEvent() : nil), !choices.events.isEmpty, neverRests
       )
     }
     if let word, let job = Int(word) {
@@ -127,9 +131,6 @@ public final class ExploredRun: Sendable {
     }
     return true
   }
-
-  /// Whether it is time to end a daemon that always has something to do.
-  private var neverRests: Bool { choices.withLock(\.step) > 5000 }
 
   private func send(_ word: String, _ explorer: Explorer) {
     note(word + whileText)

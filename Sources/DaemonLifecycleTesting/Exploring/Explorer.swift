@@ -69,14 +69,10 @@ final class Explorer: Sendable {
     return run
   }
 
-  /// Performs a run, and returns what is wrong with it.
-  ///
-  /// - Parameter text: What replays it.
-  private func perform(
-    _ choices: Choices, _ text: String
-  ) throws -> (run: ExploredRun, problem: String?) {
+  /// Performs the run of a text, and returns what is wrong with it.
+  private func perform(_ text: String) throws -> (run: ExploredRun, problem: String?) {
     trace.write(text)
-    let run = try begin(choices)
+    let run = try begin(choices(text))
     defer { run.end() }
     let problem = run.go(self)
     coverage.withLock {
@@ -90,7 +86,7 @@ final class Explorer: Sendable {
   // MARK: The search
 
   func replay(_ text: String) throws -> Exploration {
-    let (run, problem) = try perform(choices(text), text)
+    let (run, problem) = try perform(text)
     if let problem { throw failure(of: run, problem, "") }
     return coverage.withLock { $0 }
   }
@@ -109,7 +105,7 @@ final class Explorer: Sendable {
     let began = MonotonicTime.now()
     // So far from the next one that no two explorations make the same runs. Not by the generator's own increment, which
     // would give both the same numbers, one later.
-    var (seed, choices, text, length) = (seed &* 0xbf58_476d_1ce4_e5b9, Choices(), "", 0)
+    var (seed, turn, text, length) = (seed &* 0xbf58_476d_1ce4_e5b9, 0, "", 0)
     var found: (run: ExploredRun, problem: String)?
     // Unless it is short, so many runs look for a shorter one: not for a time, or a busy machine would find another one.
     var runsLeft = 200
@@ -119,7 +115,7 @@ final class Explorer: Sendable {
         || began.duration(to: .now()) < duration && coverage.withLock(\.runs) < runs
     }
     while goesOn() {
-      let (run, problem) = try perform(choices, text)
+      let (run, problem) = try perform(text)
       try parked.jobs.checkCapture()
       if length == 0 { length = run.choices.withLock(\.step) + 20 * count }
       if found != nil { runsLeft -= 1 }
@@ -127,9 +123,10 @@ final class Explorer: Sendable {
         let other = try shortest(run, problem, &runsLeft)
         if other.run.length < found?.run.length ?? .max { found = other }
       }
-      text = "seed:\(seed):\(count):\(length)"
-      choices = Choices(seed: seed, events: words, upTo: count, length: length)
-      seed &+= 1
+      turn += 1
+      let order = turn.isMultiple(of: 2) ? order(turn / 2, upTo: min(count, 3)) : nil
+      text = order ?? "seed:\(seed):\(count):\(length)"
+      if order == nil { seed &+= 1 }
     }
     guard let (run, problem) = found else { return coverage.withLock { $0 } }
     // What hangs may wait for another thread, which a busy machine lets wait.
@@ -138,6 +135,18 @@ final class Explorer: Sendable {
     for run in [run, parked] { try run.jobs.checkCapture() }
     let (runs, time) = (coverage.withLock(\.runs), began.duration(to: .now()).forReading)
     throw failure(of: run, problem, "\nFound in \(runs) run\(runs == 1 ? "" : "s"), \(time).")
+  }
+
+  /// Orders of few events, each of which meets the daemon at rest, the shortest first; `nil` after the last.
+  func order(_ number: Int, upTo count: Int) -> String? {
+    let events = words.dropLast()
+    var (number, order) = (number, [String]())
+    while number > 0 {
+      number -= 1
+      order.append("rest:" + events[number % events.count])
+      number /= events.count
+    }
+    return order.count > count ? nil : order.joined(separator: " ")
   }
 
   /// Leaves choices out as long as the run fails without them, and has the others come sooner.
@@ -150,7 +159,7 @@ final class Explorer: Sendable {
       runsLeft -= 1
       let record = shortest.choices.withLock(\.record)
       let left = Array(record.prefix(start) + record.dropFirst(start + size))
-      let (run, stillWrong) = try perform(Choices(given: left), Self.text(of: left))
+      let (run, stillWrong) = try perform(Self.text(of: left))
       if let stillWrong, run.length < record.count {
         (shortest, problem) = (run, stillWrong)
         // What was needed before may not be any more.
@@ -167,7 +176,7 @@ final class Explorer: Sendable {
         runsLeft -= 1
         var sooner = record
         sooner[index].step -= less
-        let (run, stillWrong) = try perform(Choices(given: sooner), Self.text(of: sooner))
+        let (run, stillWrong) = try perform(Self.text(of: sooner))
         if let stillWrong, run.length <= sooner.count {
           (shortest, problem, record) = (run, stillWrong, sooner)
         }
@@ -187,7 +196,7 @@ final class Explorer: Sendable {
   }
 
   static func text(of record: [(step: Int, word: String)]) -> String {
-    record.map { "\($0.step):\($0.word)" }.joined(separator: " ")
+    record.map { "\($0.step == .max ? "rest" : "\($0.step)"):\($0.word)" }.joined(separator: " ")
   }
 
   private func choices(_ text: String) throws -> Choices {
@@ -202,7 +211,7 @@ final class Explorer: Sendable {
     return Choices(
       given: try text.split(whereSeparator: \.isWhitespace).map { part in
         let parts = part.split(separator: ":", maxSplits: 1).map(String.init)
-        guard parts.count == 2, let step = Int(parts[0]),
+        guard parts.count == 2, let step = parts[0] == "rest" ? .max : Int(parts[0]),
           words.contains(parts[1]) || !Choices.isEvent(parts[1]) && Int(parts[1]) ?? 1 > 0
         else {
           throw ExplorationError(
