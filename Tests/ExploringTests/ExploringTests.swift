@@ -180,6 +180,16 @@ import Testing
     #expect(found?.contains("Blocked is still in its hook for DidEnterBackground") == true)
   }
 
+  @Test(.long) func workThatBlocksIsNamed() async throws {
+    let found = await finding(in: { run in
+      run.mock.addForeground(name: "blocker") { Self.block() }
+      return {}
+    })
+    #expect(found?.contains("Pending: a run of blocker.") == true)
+  }
+
+  private static func block() { DispatchSemaphore(value: 0).wait() }
+
   private final class Blocked: BackgroundObserver {
     func didEnterBackground(_ notification: DidEnterBackground) {
       DispatchSemaphore(value: 0).wait()

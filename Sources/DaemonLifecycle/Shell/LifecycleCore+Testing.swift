@@ -186,6 +186,12 @@ extension LifecycleCore {
     }
   }
 
+  /// "a run of jobs, follower"; `nil` when no work runs.
+  package var runningWork: String? {
+    let names = state.withLock { $0.machine.works.all.filter { $0.run != nil }.map(\.name) }
+    return names.isEmpty ? nil : "a run of " + names.map(\.description).joined(separator: ", ")
+  }
+
   private static func nameAndType(of call: Call) -> String {
     guard case .given = call.name, let type = (call.member as? ObserverEntry)?.type
     else { return call.name.description }

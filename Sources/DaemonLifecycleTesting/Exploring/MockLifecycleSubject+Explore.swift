@@ -90,11 +90,13 @@ extension MockLifecycleSubject {
       explorer.isCancelled.store(true, ordering: .relaxed)
       let run = explorer.current.withLock { $0 }
       let text = run.map { Explorer.text(of: $0.choices.withLock(\.record)) } ?? ""
+      // Work that runs is pending for nobody.
+      let pending = run.flatMap { $0.mock.core.pending.first ?? $0.mock.core.runningWork }
       answer(
         .failure(
           ExplorationError(
             "A job has run for 10 s: it blocks its thread or never ends. Pending:"
-              + " \(run?.mock.core.pending.first ?? "nothing").\nAgain with: replaying: \"\(text)\""
+              + " \(pending ?? "nothing").\nAgain with: replaying: \"\(text)\""
           )))
       explorer.trace.remove()
       return
