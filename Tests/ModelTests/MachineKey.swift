@@ -76,7 +76,7 @@ extension LifecycleMachine {
     key.add(work.leaving != nil)
     key.add(work.lastFailure?.number ?? 0)
     key.add(work.lastFailure?.isShown == true)
-    key.add(work.isAwaited)
+    key.add(work.isStarting)
     key.add(work.isClosed)
     key.add(work.isCallerCancelled)
   }
@@ -154,7 +154,7 @@ extension LifecycleRegistry {
     for step in steps { key.add(step.hashKey) }
     key.add(current?.step.hashKey ?? -1)
     addRequests(to: &key)
-    for id in Set(entersAgain).sorted() { key.add(Int(id.value)) }
+    for id in Set(reentering).sorted() { key.add(Int(id.value)) }
     for id in members.ids(where: { _ in true }) {
       guard let progress = members.progress(of: id) else { continue }
       key.add(Int(id.value))

@@ -163,7 +163,7 @@ struct Delivery: Sendable {
   mutating func record(
     _ outcome: LifecycleReport.Outcome, of name: ObserverName, _ observer: ObserverID?,
     began: MonotonicTime? = nil, duration: Duration = .zero, failure: Failure? = nil,
-    rest: Int = 0
+    elementsLeft: Int = 0
   ) {
     // Not before: a hook begins the sooner.
     if entries.isEmpty { entries.reserveCapacity(calls.count) }
@@ -172,6 +172,6 @@ struct Delivery: Sendable {
         notification: name.isBody ? nil : type, outcome: outcome, duration: duration, name: name,
         errorText: failure?.text, isLate: failure?.isLate ?? false,
         began: began ?? entries.last?.ended ?? constants.began,
-        registration: observer?.value ?? 0, elementsLeft: rest))
+        registration: observer?.value ?? 0, elementsLeft: elementsLeft))
   }
 }

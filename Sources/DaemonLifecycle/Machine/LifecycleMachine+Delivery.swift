@@ -188,7 +188,8 @@ extension LifecycleMachine {
     calls[call.delivery].record(
       outcome, of: call.name, call.observer, began: call.began,
       duration: call.began.duration(to: now), failure: failure,
-      rest: call.member.isWork && call.step.endsWork ? works[call.observer]?.rest ?? 0 : 0)
+      elementsLeft: call.member.isWork && call.step.endsWork
+        ? works[call.observer]?.elementsLeft ?? 0 : 0)
     note(outcome, of: call.observer, call.step)
   }
 
@@ -219,7 +220,7 @@ extension LifecycleMachine {
     guard call.step.kind == .willEnterForeground else { return }
     unentered.remove([call.observer])
     // It may have been listed while the hook still ran.
-    if !registry.entersAgain.isEmpty { registry.entersAgain.removeAll { $0 == call.observer } }
+    if !registry.reentering.isEmpty { registry.reentering.removeAll { $0 == call.observer } }
   }
 
   var isEntering: Bool { registry.current?.step.kind == .willEnterForeground }
@@ -228,7 +229,7 @@ extension LifecycleMachine {
   mutating func enterAgain() {
     guard registry.isServing, !isEntering else { return }
     // A body that has taken too long goes on, or is run again by itself.
-    registry.entersAgain = unentered.retried.filter { works[$0]?.goesOn != true }
+    registry.reentering = unentered.retried.filter { works[$0]?.goesOn != true }
   }
 
   /// Begins the work that nothing holds back any more, plans to try again what has failed and does not still run, and has
@@ -237,7 +238,7 @@ extension LifecycleMachine {
     guard registry.isServing, !isEntering else { return }
     for id in unentered.held {
       if let work = registry.members[id], !isHeldBack(work, .kind(.willEnterForeground)) {
-        registry.entersAgain.append(id)
+        registry.reentering.append(id)
       }
     }
     if unentered.failed.contains(where: {

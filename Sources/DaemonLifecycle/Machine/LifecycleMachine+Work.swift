@@ -7,7 +7,7 @@ extension LifecycleMachine {
   enum WorkInput: Sendable {
     case ready(run: UInt64)
     /// `share`: the part of a restart's delay to wait for. `rest`: how many elements of streams it has left behind.
-    case ended(run: UInt64, Failure?, share: Double = 1, rest: Int = 0)
+    case ended(run: UInt64, Failure?, share: Double = 1, elementsLeft: Int = 0)
     /// `nil`: never.
     case progressed(run: UInt64, at: MonotonicTime?)
     case callerCancelled
@@ -17,8 +17,8 @@ extension LifecycleMachine {
     guard let work = works[id] else { return }
     switch input {
     case .ready(let run): ready(run, of: work)
-    case .ended(let run, let failure, let share, let rest):
-      if work.run?.number == run { works[known: id].rest = rest }
+    case .ended(let run, let failure, let share, let elementsLeft):
+      if work.run?.number == run { works[known: id].elementsLeft = elementsLeft }
       ended(run, failure, share, of: work)
     case .progressed(let run, let time):
       take(works[known: id].progressed(run, at: time, now: now), of: id)
@@ -89,7 +89,7 @@ extension LifecycleMachine {
       calls[id].record(
         failure.map { .failed($0.error) } ?? .completed, of: member.name, observer,
         failure: failure,
-        rest: begins ? 0 : works[known: observer].rest
+        elementsLeft: begins ? 0 : works[known: observer].elementsLeft
       )
       if begins { unentered.remove([observer]) }
     }
@@ -225,7 +225,7 @@ extension LifecycleMachine {
   /// nothing to finish.
   mutating func haltWork() {
     for id in works.known {
-      if works[known: id].isWaiting || works[known: id].isAwaited { cancelWork(id) }
+      if works[known: id].isWaiting || works[known: id].isStarting { cancelWork(id) }
       if works[id]?.run == nil, let call = works[known: id].entering.take() {
         endedStarts.append(call)
       }

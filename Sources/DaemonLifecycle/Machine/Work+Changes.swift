@@ -12,7 +12,7 @@ extension Work {
     let waits = isAwaited && options.readyWithin != nil
     switch state {
     case .resting where !isClosed, .returned where !isClosed:
-      self.isAwaited = waits
+      isStarting = waits
       return (begin(at: now), waits)
     case .running(let run): return (nil, waits && !run.isReady)
     case .waiting, .failing: return (nil, waits)
@@ -21,7 +21,7 @@ extension Work {
   }
 
   private mutating func begin(at now: MonotonicTime) -> Action {
-    (lastRun, rest) = (lastRun + 1, 0)
+    (lastRun, elementsLeft) = (lastRun + 1, 0)
     let isReady = options.readyWithin == nil
     var run = Run(number: lastRun, began: now, isReady: isReady, progressed: now)
     if isReady { watch(&run) }
@@ -34,7 +34,7 @@ extension Work {
     guard case .running(var run) = state, run.number == number, !run.isReady else { return false }
     (run.isReady, run.progressed) = (true, now)
     watch(&run)
-    (state, isAwaited) = (.running(run), false)
+    (state, isStarting) = (.running(run), false)
     return true
   }
 
@@ -120,8 +120,8 @@ extension Work {
       return .asked(failure)
     }
     if let line = restart(failure, share: share, at: now) { return .restarts(failure, line) }
-    state = isAwaited ? .resting : .over(failure)
-    return isAwaited ? .notReady(failure) : .failed(failure)
+    state = isStarting ? .resting : .over(failure)
+    return isStarting ? .notReady(failure) : .failed(failure)
   }
 
   private mutating func restart(
@@ -155,7 +155,7 @@ extension Work {
     switch state {
     case .waiting(let time) where time <= now:
       // Nobody waits for it any more: then it has a limit of its own.
-      isAwaited = entering != nil
+      isStarting = entering != nil
       return News(action: begin(at: now))
     case .running(let run) where startLimit(of: run) <= now:
       return fail(run, "not ready after \((options.readyWithin ?? .zero).forReading)")

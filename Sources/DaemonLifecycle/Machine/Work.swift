@@ -61,7 +61,7 @@ struct Work: Sendable {
   /// for longer than the longest delay between two of its runs.
   var lastFailure: (number: Int, failure: Failure, isShown: Bool)?
   /// Whether a step has asked for its start, and it has not been ready since: what goes wrong is that step's.
-  var isAwaited = false
+  var isStarting = false
   /// Whether no run begins any more.
   var isClosed = false
   /// Whether the caller's task was cancelled: it is thrown what the body throws then.
@@ -70,7 +70,7 @@ struct Work: Sendable {
   var entering: CallID?
   var leaving: CallID?
   /// How many elements of streams its last run has left behind.
-  var rest = 0
+  var elementsLeft = 0
   /// The last note for the operator, and whether its failures count, as far as was said.
   var published: String?
   var hasFailed = false
@@ -160,7 +160,7 @@ struct Work: Sendable {
 
   /// When a run must be ready. Without a policy, one that a step has waited for in vain goes on, as a hook does.
   func startLimit(of run: Run) -> MonotonicTime {
-    guard let time = options.readyWithin, !run.isReady, !isAwaited || options.restarts != nil
+    guard let time = options.readyWithin, !run.isReady, !isStarting || options.restarts != nil
     else { return .distantFuture }
     return run.began.advanced(by: time)
   }

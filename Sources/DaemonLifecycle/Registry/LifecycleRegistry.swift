@@ -49,7 +49,7 @@ struct LifecycleRegistry: Sendable {
   var holds = 0
   var members = LifecycleMembers()
   /// Members to be notified of the foreground again, if they are not busy and the daemon is still there by then.
-  var entersAgain: [ObserverID] = []
+  var reentering: [ObserverID] = []
   /// The rest of the transition under way. Cleared by termination, which plans its own.
   private(set) var steps: ArraySlice<LifecycleStep> = []
   private var transitionCause = LifecycleCause(.launch)
@@ -256,10 +256,10 @@ struct LifecycleRegistry: Sendable {
   /// Plans a step for members that were added late, or were busy: they receive what the others have received, before
   /// anything else.
   private mutating func catchUp() -> Plan? {
-    for id in entersAgain where state == .foreground {
+    for id in reentering where state == .foreground {
       members.update(id) { if !$0.isBusy { $0.reachedState = .background } }
     }
-    entersAgain = []
+    reentering = []
     guard state != .launching, let step = missed() else { return nil }
     if steps.isEmpty {
       transitionNumber += 1

@@ -110,7 +110,7 @@ final class WorkRunner: Sendable {
     state.withLock { $0.run = nil }
     // Many instances of a daemon that fail together should not come back together.
     let share = core?.virtualTime == nil ? Double.random(in: 0.5...1) : 1
-    tell(.ended(run: run, failure, share: share, rest: rest), of: id)
+    tell(.ended(run: run, failure, share: share, elementsLeft: rest), of: id)
   }
 
   private func end(_ run: UInt64, cancels: Bool, of id: ObserverID) {
