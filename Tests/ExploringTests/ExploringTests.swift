@@ -287,7 +287,7 @@ import Testing
     func didEnterBackground(_ notification: DidEnterBackground) {}
   }
 
-  @Test(arguments: ["1:nothing", "reload", "0x1:reload", "1:+0", "1:fails 2", "seed:1"])
+  @Test(arguments: ["1:nothing", "reload", "0x1:reload", "1:+0", "1:fails 2", "seed:1", "rest:+1"])
   func textsThatCannotBeReplayedAreRefused(_ text: String) async throws {
     let found = await finding(in: { _ in {} }, replaying: text)
     #expect(

@@ -212,7 +212,8 @@ final class Explorer: Sendable {
       given: try text.split(whereSeparator: \.isWhitespace).map { part in
         let parts = part.split(separator: ":", maxSplits: 1).map(String.init)
         guard parts.count == 2, let step = parts[0] == "rest" ? .max : Int(parts[0]),
-          words.contains(parts[1]) || !Choices.isEvent(parts[1]) && Int(parts[1]) ?? 1 > 0
+          words.contains(parts[1])
+            || step < .max && !Choices.isEvent(parts[1]) && Int(parts[1]) ?? 1 > 0
         else {
           throw ExplorationError(
             "\"\(part)\" can't be replayed: it is no step with one of the words \(words.joined(separator: ", ")), +1,"
