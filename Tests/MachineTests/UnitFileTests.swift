@@ -9,10 +9,7 @@ import Testing
   @Test(arguments: Release.since(253))
   func areVerified(_ release: Release) async throws {
     try await release.test { machine in
-      try await machine.installPollerdFiles()
-      try await machine.installEchodFiles()
-      try await machine.installStandbyFiles()
-      try await machine.installQueuedFiles()
+      try await machine.installAllFiles()
       for unit in [
         "pollerd.service", "pollerd@one.service", "echod.service", "echod.socket",
         "standby@a.service", "standby-a.target", "standby-b.target", "standby.target",
@@ -33,10 +30,7 @@ import Testing
   @Test(arguments: Release.selected)
   func exposeLittle(_ release: Release) async throws {
     try await release.test { machine in
-      try await machine.installPollerdFiles()
-      try await machine.installEchodFiles()
-      try await machine.installStandbyFiles()
-      try await machine.installQueuedFiles()
+      try await machine.installAllFiles()
       try await machine.expect("systemctl", "daemon-reload")
       for (unit, most) in [
         ("pollerd.service", 0.3), ("pollerd@one.service", 0.3), ("echod.service", 0.7),
@@ -146,14 +140,10 @@ import Testing
 }
 
 extension MachineTest {
-  fileprivate func installQueuedFiles() async throws {
-    for (file, folder) in [
-      ("queued@.service", "systemd/system"), ("sysusers.d/queued.conf", "sysusers.d"),
-    ] {
-      let name = (file as NSString).lastPathComponent
-      try await put("/etc/\(folder)/\(name)", try Package.read("systemd/" + file))
-    }
-    try await expect("systemd-sysusers")
-    try await expect("ln", "-sfn", "/opt/machine/bin/queued", "/usr/local/bin/queued")
+  fileprivate func installAllFiles() async throws {
+    try await installPollerdFiles()
+    try await installEchodFiles()
+    try await installStandbyFiles()
+    try await installExample("queued", units: "queued@.service")
   }
 }

@@ -6,7 +6,7 @@ extension LifecycleMachine {
   /// What happens to a work, whose body the shell runs.
   enum WorkInput: Sendable {
     case ready(run: UInt64)
-    /// `share`: the part of a restart's delay to wait for. `rest`: how many elements of streams it has left behind.
+    /// `share`: the part of a restart's delay to wait for. `elementsLeft`: of streams, which it has left behind.
     case ended(run: UInt64, Failure?, share: Double = 1, elementsLeft: Int = 0)
     /// `nil`: never.
     case progressed(run: UInt64, at: MonotonicTime?)

@@ -74,10 +74,10 @@ final class WorkRunner: Sendable {
     let task = Task.detached(executorPreference: core?.executor.pool) {
       let failure = await self.run(round)
       let rests = round.bodyEnded()
-      var rest = 0
+      var elementsLeft = 0
       // A next round may want what this one has left.
-      if self.core?.isTerminating ?? true { for count in rests { rest += await count() } }
-      self.ended(run, failure, rest: rest, of: id)
+      if self.core?.isTerminating ?? true { for count in rests { elementsLeft += await count() } }
+      self.ended(run, failure, elementsLeft: elementsLeft, of: id)
     }
     if keep(task, of: run) { task.cancel() }
   }
@@ -104,13 +104,13 @@ final class WorkRunner: Sendable {
   }
 
   @inline(never) private func ended(
-    _ run: UInt64, _ failure: Failure?, rest: Int, of id: ObserverID
+    _ run: UInt64, _ failure: Failure?, elementsLeft: Int, of id: ObserverID
   ) {
     // The round has the core.
     state.withLock { $0.run = nil }
     // Many instances of a daemon that fail together should not come back together.
     let share = core?.virtualTime == nil ? Double.random(in: 0.5...1) : 1
-    tell(.ended(run: run, failure, share: share, elementsLeft: rest), of: id)
+    tell(.ended(run: run, failure, share: share, elementsLeft: elementsLeft), of: id)
   }
 
   private func end(_ run: UInt64, cancels: Bool, of id: ObserverID) {

@@ -16,15 +16,18 @@ extension MachineTest {
   /// Where `pollerd(config:)` keeps its count, in turns.
   var pollerdStates: [String] { ["0", "1"].map { "/var/lib/pollerd-t\(number)/state.\($0)" } }
 
-  /// All that `systemd/README.md` says to install, as it says; the same for every test, so it stays.
   func installPollerdFiles() async throws {
-    let folder = "/etc/systemd/system"
-    var files = [("/etc/sysusers.d/pollerd.conf", "sysusers.d/pollerd.conf")]
-    for name in ["pollerd.service", "pollerd@.service"] {
-      files.append(("\(folder)/\(name)", name))
+    try await installExample("pollerd", units: "pollerd.service", "pollerd@.service")
+  }
+
+  /// All that `systemd/README.md` says to install of one, as it says; the same for every test, so it stays.
+  func installExample(_ name: String, units: String...) async throws {
+    for unit in units {
+      try await put("/etc/systemd/system/" + unit, try Package.read("systemd/" + unit))
     }
-    for (path, source) in files { try await put(path, try Package.read("systemd/" + source)) }
+    let user = "sysusers.d/\(name).conf"
+    try await put("/etc/" + user, try Package.read("systemd/" + user))
     try await expect("systemd-sysusers")
-    try await expect("ln", "-sfn", "/opt/machine/bin/pollerd", "/usr/local/bin/pollerd")
+    try await expect("ln", "-sfn", "/opt/machine/bin/" + name, "/usr/local/bin/" + name)
   }
 }

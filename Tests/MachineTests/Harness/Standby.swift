@@ -48,12 +48,8 @@ extension MachineTest {
   }
 
   func installStandbyFiles() async throws {
-    for name in ["standby@.service", "standby-a.target", "standby-b.target", "standby.target"] {
-      try await put("/etc/systemd/system/" + name, try Package.read("systemd/" + name))
-    }
-    try await put(
-      "/etc/sysusers.d/standby.conf", try Package.read("systemd/sysusers.d/standby.conf"))
-    try await expect("systemd-sysusers")
-    try await expect("ln", "-sfn", "/opt/machine/bin/standby", "/usr/local/bin/standby")
+    try await installExample(
+      "standby", units: "standby@.service", "standby-a.target", "standby-b.target", "standby.target"
+    )
   }
 }
