@@ -88,7 +88,7 @@ import Testing
     thread.close()
     #expect(
       problems == ["BusyActor, DidEnterBackground: abandoned after 11 s: never got its executor"])
-    // What was enqueued on the actor before this is through when this runs; its driver is then on its way back.
+    // What was enqueued on the actor before this is through when this runs; its task is then on its way back.
     await busy.run {}
     while log.all.isEmpty, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
     try await mock.waitUntilSettled()

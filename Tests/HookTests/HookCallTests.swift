@@ -12,16 +12,16 @@ import Testing
 
   /// The observers, by the calls of their hooks.
   private final class Places: Sendable {
-    private let all = Mutex<[(call: CallReference, observer: Int)]>([])
+    private let all = Mutex<[(call: HookCall, observer: Int)]>([])
 
     /// Called in the hook.
     func enter(_ observer: Int) {
-      if let call = CallReference.current { all.withLock { $0.append((call, observer)) } }
+      if let call = HookCall.current { all.withLock { $0.append((call, observer)) } }
     }
 
     /// Where a task says it is, and whether that is still the case.
     var current: String {
-      guard let call = CallReference.current else { return "nowhere" }
+      guard let call = HookCall.current else { return "nowhere" }
       let observer = all.withLock { all in all.first { $0.call === call }?.observer }
       return "\(observer ?? -1) \(LifecycleContext.current != nil)"
     }

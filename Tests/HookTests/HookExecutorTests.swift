@@ -21,6 +21,7 @@ import Testing
 
   /// Launches the core; the reports that follow.
   private func launch(_ core: LifecycleCore) async -> AsyncStream<LifecycleReport>.Iterator {
+    try? core.executor.listen()
     var reports = core.stream(of: LifecycleReport.self, bufferingNewest: 64)
       .makeAsyncIterator()
     core.requestLaunch()
@@ -41,7 +42,7 @@ import Testing
     init(_ threads: Int) { self.threads = Atomic(threads) }
   }
 
-  /// The leader and its follower are enough for hooks that end.
+  /// The thread that listens and another are enough for hooks that end.
   @Test(.timeLimit(.minutes(5))) func hooksRunWithNoThreadToBeHad() async throws {
     let allowed = Allowance(2)
     let core = LifecycleCore(configuration: configuration, executor: executor(allowed))
@@ -51,7 +52,7 @@ import Testing
     var reports = await launch(core)
     #expect(log.all == ["a launch", "a foreground"])
     // Long enough idle for every thread that may end, were there one.
-    try await Task.sleep(for: .seconds(HookExecutor.parkingSeconds * 2))
+    try await Task.sleep(for: .seconds(HookExecutor.idleSeconds * 2))
     core.receive(LifecycleEvent(.terminate))
     while let report = await reports.next() { #expect(report.problems.isEmpty) }
     #expect(log.all.contains("a save"))
@@ -234,39 +235,40 @@ import Testing
   }
 
   /// Half of a hundred hooks that block have ended, and the others wait: their threads are there, whatever the bound.
-  @Test func aThreadThatIsParkedNeedsNoRoom() {
+  @Test(.timeLimit(.minutes(5))) func aThreadThatIsIdleNeedsNoRoom() async throws {
     let executor = HookExecutor()
-    executor.state.withLock { state in
-      state.threads = 2 + HookExecutor.extraThreads
-      state.parked = [HookExecutor.Worker()]
-      HookExecutor.markRunning(HookExecutor.Worker(), &state)
-      state.ready.append(.work {})
-      state.spawnQuota = 1
-    }
-    #expect(executor.state.withLock { executor.mayStartItem(&$0) })
-    #expect(
-      executor.state.withLock { state in
-        state.parked = []
-        state.spawnQuota = 1
-        return !executor.mayStartItem(&state)
-      })
+    let (ended, release) = (Semaphore(), Semaphore())
+    try executor.listen()
+    try await eventually { executor.state.withLock { $0.idle.count == 2 } }
+    executor.state.withLock { $0.threads += HookExecutor.extraThreads }
+    #expect(executor.state.withLock { !executor.mayAddThread($0) })
+    #expect(executor.addThread())
+    executor.enqueue(.work { release.wait() })
+    executor.enqueue(.work { ended.signal() })
+    #expect(ended.wait(for: .seconds(100)))
+    release.signal()
+    executor.state.withLock { $0.threads -= HookExecutor.extraThreads }
+    executor.close()
   }
 
   /// Else each thread that seemed blocked, since it had to wait for a processor, brings more of them for good.
   @Test func aThreadLeavesTheItemsToAnotherThatIsFree() {
     let executor = HookExecutor()
-    let (worker, other) = (HookExecutor.Worker(), HookExecutor.Worker())
-    executor.state.withLock { state in
-      state.leader = HookExecutor.Worker()
+    let worker = executor.state.withLock { state in
+      state.listener = HookExecutor.Worker()
       state.ready.append(.work {})
-      for worker in [worker, other] { HookExecutor.markRunning(worker, &state) }
+      _ = state.newWorker()
+      return state.newWorker()
     }
-    guard case .park = executor.nextRole(worker) else {
+    guard case .park = executor.state.withLock({ executor.nextTurn(worker, &$0) }) else {
       Issue.record("the other one will take the item")
       return
     }
-    executor.state.withLock { _ in other.isStalled = true }
-    guard case .run = executor.nextRole(worker) else {
+    executor.state.withLock { state in
+      state.markFree(state.idle.removeLast())
+      state.markBlocked()
+    }
+    guard case .run = executor.state.withLock({ executor.nextTurn(worker, &$0) }) else {
       Issue.record("the other one is blocked")
       return
     }
@@ -348,8 +350,6 @@ import Testing
     }
     #expect(await counter.count == 1600)
     #expect(await counter.overlaps == 0)
-    // The last job has resumed this test, and its thread is still about to note that the executor is empty.
-    try await eventually { core.executor.busySerialExecutors.load(ordering: .relaxed) == 0 }
     core.close()
   }
 }

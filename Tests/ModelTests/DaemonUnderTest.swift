@@ -16,7 +16,7 @@ extension LifecycleMachine {
 }
 
 extension Effects {
-  /// Takes all calls, as drivers would.
+  /// Takes all calls, as the shell does.
   mutating func takeStarts() -> [CallID] {
     var ids: [CallID] = []
     while let id = starts.popFirst() { ids.append(id) }

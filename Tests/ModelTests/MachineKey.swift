@@ -128,7 +128,7 @@ extension LifecycleMachine {
     key.add(call.step.hashKey)
     switch call.progress {
     case .enqueued: key.add(0)
-    case .driven: key.add(1)
+    case .entering: key.add(1)
     case .begun: key.add(2)
     }
     switch call.limit {

@@ -53,7 +53,7 @@ struct MachineSimulation: ~Copyable {
   private struct Note: CustomNotification {}
 
   /// What calls a hook: known by its call.
-  private final class Driver: Sendable {
+  private final class Caller: Sendable {
     let call: CallID
     init(_ call: CallID) { self.call = call }
   }
@@ -528,8 +528,8 @@ struct MachineSimulation: ~Copyable {
     noteWithdrawn()
     for telling in effects.messages { hear(telling) }
     if let round = effects.healthRound { ask(round) }
-    for case let driver as Driver in effects.cancels where !lies(.losesACancel) {
-      cancel(driver.call)
+    for case let caller as Caller in effects.cancels where !lies(.losesACancel) {
+      cancel(caller.call)
     }
     for (id, _, action) in effects.works { perform(action, of: id) }
     while let id = leaving.popLast() { give(.remove([id])) }
@@ -571,8 +571,8 @@ struct MachineSimulation: ~Copyable {
     for call in starts.compactMap({ machine.calls.find($0) }) {
       story.append("  starts \(call.step.name) of \(call.observer.value)")
     }
-    for case let driver as Driver in effects.cancels {
-      story.append("  cancels \(hooks[driver.call]?.step.name ?? "?")")
+    for case let caller as Caller in effects.cancels {
+      story.append("  cancels \(hooks[caller.call]?.step.name ?? "?")")
     }
     for case .fact(let fact) in effects.messages {
       story.append("  \(fact)".prefix(160).description)
@@ -621,7 +621,7 @@ struct MachineSimulation: ~Copyable {
     // Withdrawn again by the same input.
     guard let call = machine.calls.find(id) else { return }
     let observer = call.observer
-    machine.calls.give(id, to: Driver(id))
+    machine.calls.give(id, to: Caller(id))
     started += 1
     let step = call.step
     var isNested = step.isHealthCheck

@@ -47,7 +47,7 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   }
 
   @Test func anAbandonedCallNeverBegins() {
-    var call = call(.driven)
+    var call = call(.entering)
     call.cancel(at: at(10))
     #expect(call.next == at(12) && call.isCancelled && !call.isAbandoned)
     call.limit = .abandoned
@@ -55,8 +55,8 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   }
 
   @Test func itBeginsOnce() {
-    var call = call(.driven)
-    let moves = [Call.Progress.driven, .begun, .begun, .driven].map { call.move(to: $0) }
+    var call = call(.entering)
+    let moves = [Call.Progress.entering, .begun, .begun, .entering].map { call.move(to: $0) }
     #expect(moves == [false, true, false, false])
   }
 

@@ -1,118 +1,181 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
+import DaemonSystemd
 import Synchronization
 
-// The life of a thread: it runs items, parks, leads, and ends.
+// The life of a thread: it listens, runs items, is idle, and ends.
 extension HookExecutor {
-  /// A thread of the executor.
+  /// A thread of the executor. It is one that listens, or idle, or runs an item.
   final class Worker: Sendable {
-    /// The semaphore on which a parked worker waits until `role` is set.
+    /// The semaphore on which an idle worker waits. Whoever removes it from `idle` signals it.
     let parking = Semaphore()
-    /// The number of items that have ended: an unchanged number means that the same item still runs.
-    let itemsEnded = Atomic<Int>(0)
-    /// The thread (pthread_self(3)); 0 until it runs. Written once, by the thread itself, under the executor's lock and
-    /// before its first item; so that thread, and any that has a reference to one of its items, may read it without.
-    nonisolated(unsafe) fileprivate(set) var thread: UInt = 0
-    /// The role of a parked or new worker; `nil` to go on waiting, or to determine it itself. Guarded by the executor's
-    /// lock.
-    nonisolated(unsafe) var role: Role?
     /// The ready descriptors, kept so that listening allocates nothing. Used by the worker's own thread only.
-    nonisolated(unsafe) let found = EventPoll.Ready()
-    /// `itemsEnded` at the last stall check in this item; `nil` when there was none. Guarded by the executor's lock.
-    nonisolated(unsafe) var itemsEndedAtCheck: Int?
-    /// Whether it was in the same item at the last two checks. Guarded by the executor's lock.
-    nonisolated(unsafe) var isStalled = false
+    nonisolated(unsafe) fileprivate let found = EventPoll.Ready()
+    /// `State.stalls` when it was given its item. Guarded by the executor's lock.
+    nonisolated(unsafe) fileprivate var stalls = 0
   }
 
-  enum Role {
-    case lead
-    case run(WorkItem)
-    /// Park; if not `mayEnd`, as a worker that always stays.
+  struct State {
+    /// Items that wait for a thread.
+    var ready = HookQueue()
+    /// The workers without an item, the latest last. The first two wait without a time-out.
+    var idle: [Worker] = []
+    /// The number of threads that exist or are being started.
+    var threads = 0
+    /// The number of those that run an item, or are about to take one, and were not found to be blocked.
+    private(set) var free = 0
+    /// How often those that were free were found to be blocked.
+    private(set) var stalls = 0
+    /// The worker that listens, or is about to.
+    var listener: Worker?
+    /// Whether it waits without a time-out, so that it does not look whether items are taken.
+    var listenerSleeps = false
+    /// The number of items that were taken, and what it was at the last look that found another, and when that was.
+    var (taken, seen) = (0, 0)
+    fileprivate var seenAt = MonotonicTime(nanoseconds: 0)
+    /// Whether there have been as many threads as there may be.
+    fileprivate(set) var hasReachedLimit = false
+    var isClosed = false
+
+    /// Whether somebody looks whether items are taken.
+    var isWatched: Bool { listener != nil && !isClosed }
+    /// The number of threads that run items, blocked or not, or are about to.
+    var running: Int { threads - idle.count - (listener == nil ? 0 : 1) }
+
+    mutating func newWorker() -> Worker {
+      threads += 1
+      let worker = Worker()
+      markFree(worker)
+      return worker
+    }
+
+    mutating func markFree(_ worker: Worker) {
+      worker.stalls = stalls
+      free += 1
+    }
+
+    mutating func markEnded(_ worker: Worker) { if worker.stalls == stalls { free -= 1 } }
+
+    mutating func markBlocked() {
+      stalls += 1
+      free = 0
+    }
+  }
+
+  enum Turn {
+    /// Once that worker was woken to listen.
+    case run(WorkItem, listener: Worker?)
+    /// For at most so many milliseconds; -1 for no limit.
+    case listen(Int32)
+    /// Have so many others take items.
+    case addThreads(Int)
+    case warnOfLimit
+    /// Wait; if not `mayEnd`, as a thread that stays.
     case park(mayEnd: Bool)
     case end
   }
 
   /// The body of a thread.
   func work(_ me: Worker) {
-    let first = state.withLock { _ in
-      me.thread = clinux_this_thread()
-      return me.role.take()
-    }
-    var role = first ?? nextRole(me)
     while true {
-      switch role {
-      case .lead: role = lead(me)
-      case .run(let item):
+      switch state.withLock({ nextTurn(me, &$0) }) {
+      case .run(let item, let successor):
+        successor?.parking.signal()
         Self.perform(item)
-        me.itemsEnded.add(1, ordering: .releasing)
-        role = nextRole(me)
-      case .park(let mayEnd): role = park(me, mayEnd: mayEnd)
+      case .listen(let milliseconds):
+        if !isOnListener {
+          listeningThread.store(clinux_this_thread(), ordering: .relaxed)
+          client?.listenerChanged()
+        }
+        poll.wait(milliseconds: milliseconds, me.found)
+        client?.descriptorsAreReady(me.found)
+      case .addThreads(let count): for _ in 0..<count where !addThread() { break }
+      case .warnOfLimit: client?.threadsReachedLimit()
+      case .park(let mayEnd): if !park(me, mayEnd: mayEnd) { return }
       case .end: return
       }
     }
   }
 
-  /// - Parameter serial: Of an exploration, whose jobs may not leave it for an actor.
-  static func perform(_ item: WorkItem, isolatedTo serial: UnownedSerialExecutor? = nil) {
-    switch item {
-    case .job(let job, let executor, _):
-      // The runtime keeps an unowned reference while the job runs.
-      withExtendedLifetime(executor) { job.runSynchronously(on: executor.asUnownedTaskExecutor()) }
-    case .step(let job, let driver, _):
-      if let serial {
-        job.runSynchronously(isolatedTo: serial, taskExecutor: driver.asUnownedTaskExecutor())
-      } else {
-        job.runSynchronously(on: driver.asUnownedTaskExecutor())
-      }
-      driver.jobReturned()
-    case .work(let work): work()
+  /// Returns what a thread does next; it has ended what it did.
+  func nextTurn(_ me: Worker, _ state: inout State) -> Turn {
+    var successor: Worker?
+    if state.listener !== me {
+      state.markEnded(me)
+    } else if let turn = watch(&state) {
+      return turn
+    } else {
+      // Before another can have it.
+      listeningThread.store(0, ordering: .relaxed)
+      successor = state.listener
     }
-  }
-
-  static func markRunning(_ worker: Worker, _ state: inout State) {
-    worker.isStalled = false
-    worker.itemsEndedAtCheck = nil
-    state.running.append(worker)
-  }
-
-  /// Returns a worker's next role, after an item or at its start. It also removes the worker from the runners, in one
-  /// step, so that an enqueuing thread sees either a runner or a parked worker.
-  ///
-  /// A free runner will take the items. Otherwise extra threads would compete for the processors and the lock on a busy
-  /// machine.
-  func nextRole(_ me: Worker) -> Role {
-    state.withLock { state in
-      state.markStopped(me)
-      if !state.hasFreeRunner || state.isClosed, let item = state.ready.popInTurn() {
-        Self.markRunning(me, &state)
-        return .run(item)
-      }
-      if state.isClosed {
-        state.threads -= 1
-        return .end
-      }
-      if state.leader == nil {
-        state.leader = me
-        return .lead
-      }
-      state.parked.append(me)
-      return .park(mayEnd: endsWhenIdle || state.parked.count > 2)
+    if !state.isWatched || state.free == 0, let item = state.ready.popInTurn() {
+      state.markFree(me)
+      state.taken += 1
+      return .run(item, listener: successor)
     }
+    if state.isClosed {
+      state.threads -= 1
+      return .end
+    }
+    state.idle.append(me)
+    return .park(mayEnd: endsWhenIdle || state.idle.count > 2)
   }
 
-  private func park(_ me: Worker, mayEnd: Bool) -> Role {
-    if !mayEnd { me.parking.wait() }
-    while mayEnd, !me.parking.wait(for: .seconds(Self.parkingSeconds)) {
+  /// Returns what the thread that listens does next; `nil` if it does that no longer, and another one does, or none.
+  private func watch(_ state: inout State) -> Turn? {
+    if state.isClosed {
+      state.listener = nil
+      return nil
+    }
+    state.listenerSleeps = state.free == 0 && state.ready.isEmpty
+    if state.listenerSleeps { return .listen(-1) }
+    let now = MonotonicTime.now()
+    if state.free > 0 {
+      if state.taken != state.seen { (state.seen, state.seenAt) = (state.taken, now) }
+      // Those that are free may make items ready, and need not wake this thread for that.
+      if state.seenAt.duration(to: now) < Self.patience {
+        return .listen(state.ready.isEmpty ? 10 : 2)
+      }
+      state.markBlocked()
+      return watch(&state)
+    }
+    if state.running == 0, let successor = state.idle.popLast() {
+      state.listener = successor
+      return nil
+    }
+    return more(&state, at: now)
+  }
+
+  /// Has more threads take items: none is free.
+  private func more(_ state: inout State, at now: MonotonicTime) -> Turn {
+    if state.idle.isEmpty, !mayAddThread(state) {
+      defer { state.hasReachedLimit = true }
+      return state.hasReachedLimit ? .listen(10) : .warnOfLimit
+    }
+    // Else the last try has found no thread: again in a moment.
+    if state.seen == state.taken, state.seenAt.duration(to: now) < Self.patience {
+      return .listen(2)
+    }
+    (state.seen, state.seenAt) = (state.taken, now)
+    return .addThreads(min(state.ready.count, max(1, state.running)))
+  }
+
+  /// Waits for a turn. Returns false when the thread is to end, since there was none for a while.
+  private func park(_ me: Worker, mayEnd: Bool) -> Bool {
+    if mayEnd, !me.parking.wait(for: .seconds(Self.idleSeconds)) {
       let ends = state.withLock { state in
-        // Otherwise it has just been given a role, and the signal is on its way.
-        guard me.role == nil else { return false }
-        state.parked.removeAll { $0 === me }
+        guard let index = state.idle.firstIndex(where: { $0 === me }) else { return false }
+        state.idle.remove(at: index)
         state.threads -= 1
         return true
       }
-      if ends { return .end }
+      if ends { return false }
+    } else if mayEnd {
+      return true
     }
-    // A role is always given before the signal.
-    return state.withLock { _ in me.role.take()! }
+    // For ever; or it has just been removed, and the signal is on its way.
+    me.parking.wait()
+    return true
   }
 }

@@ -16,9 +16,11 @@ struct HookQueue {
     if item.isUrgent { urgent.append(item) } else { others.append(item) }
   }
 
-  /// Puts an item back that could not be run.
-  mutating func prepend(_ item: HookExecutor.WorkItem) {
-    if item.isUrgent { urgent.prepend(item) } else { others.prepend(item) }
+  /// Returns the next item if it is a hook, and no other kind has to wait for it.
+  mutating func popHook() -> HookCall? {
+    guard others.isEmpty, case .hook(let call, _) = urgent.first else { return nil }
+    _ = urgent.popFirst()
+    return call
   }
 
   /// Returns an urgent item, or another one if there is none.

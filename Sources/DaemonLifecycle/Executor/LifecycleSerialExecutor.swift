@@ -35,7 +35,6 @@ public final class LifecycleSerialExecutor: SerialExecutor {
       return !queue.isScheduled
     }
     guard schedules else { return }
-    executor.busySerialExecutors.add(1, ordering: .relaxed)
     executor.enqueue(.work { self.runNext() })
   }
 
@@ -48,10 +47,6 @@ public final class LifecycleSerialExecutor: SerialExecutor {
       queue.isScheduled = !queue.jobs.isEmpty
       return queue.isScheduled
     }
-    if goesOn {
-      executor.enqueue(.work { self.runNext() })
-    } else {
-      executor.busySerialExecutors.subtract(1, ordering: .relaxed)
-    }
+    if goesOn { executor.enqueue(.work { self.runNext() }) }
   }
 }

@@ -3,14 +3,14 @@ import DaemonSystemd
 
 typealias CallID = SlotHandle
 
-/// One call of one hook, from the moment when its driver is enqueued; or the wait for a work.
+/// One call of one hook, from the moment when it is enqueued; or the wait for a work.
 struct Call: Sendable {
-  /// The progress of the call, as reported by its driver. It only moves forward.
+  /// The progress of the call, as reported by its task. It only moves forward.
   enum Progress: Sendable, Comparable {
-    /// Its driver waits for a thread.
+    /// It waits for a thread.
     case enqueued
-    /// Its driver runs, and waits for the observer's executor.
-    case driven
+    /// It has a task, which waits for the observer's executor.
+    case entering
     /// The hook runs.
     case begun
   }
@@ -31,8 +31,8 @@ struct Call: Sendable {
   let member: MachineObserver
   /// The index of the hook among the member's.
   let hook: Int
-  /// The driver that calls it, which the machine only keeps; `nil` until one has taken the call.
-  var driver: (any AnyObject & Sendable)?
+  /// What calls the hook and cancels it, which the machine only keeps; `nil` until the shell has made it.
+  var caller: (any AnyObject & Sendable)?
   let began: MonotonicTime
   /// The deadline: not before `began`; for a nested call not after the outer one's.
   private(set) var deadline: MonotonicTime

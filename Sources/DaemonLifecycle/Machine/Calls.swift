@@ -75,9 +75,9 @@ struct Calls: Sendable {
     return id
   }
 
-  /// Gives a call that waits to a driver.
-  mutating func give(_ id: CallID, to driver: any AnyObject & Sendable) {
-    calls[id].driver = driver
+  /// Gives a call what calls its hook.
+  mutating func give(_ id: CallID, to caller: any AnyObject & Sendable) {
+    calls[id].caller = caller
   }
 
   /// Moves a call forward. Returns whether its hook may run; false once it was abandoned or withdrawn.

@@ -23,7 +23,7 @@ struct Effects: ~Copyable, Sendable {
     case reached(Sleeper)
   }
 
-  /// Calls that no driver has taken, in order; some may have been withdrawn or abandoned since.
+  /// Calls that are to begin, in order; some may have been withdrawn since.
   var starts = Deque<CallID>()
   var messages: [Message] = []
   /// Whether anybody receives `.announced`.
@@ -39,7 +39,7 @@ struct Effects: ~Copyable, Sendable {
   var works: [(id: ObserverID, runner: (any AnyObject & Sendable)?, action: Work.Action)] = []
   /// Work that has stalled: the log shows where threads wait.
   var stalled: String?
-  /// Drivers to be cancelled.
+  /// The callers of hooks to be cancelled.
   var cancels: [any AnyObject & Sendable] = []
   /// Values that may hold the last reference to a user's object.
   var released: [any Sendable] = []

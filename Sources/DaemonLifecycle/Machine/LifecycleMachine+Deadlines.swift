@@ -169,7 +169,7 @@ extension LifecycleMachine {
     calls.update(id) { $0.cancel(at: now, grace: grace) }
     let (member, step) = (calls[id].member, calls[id].step)
     if member.isWork { return cancelWork(id, of: member.id, begins: step.beginsWork) }
-    if let driver = calls[id].driver { effects.cancels.append(driver) }
+    if let caller = calls[id].caller { effects.cancels.append(caller) }
   }
 
   mutating func abandon(_ id: CallID) {
@@ -181,7 +181,7 @@ extension LifecycleMachine {
     let outcome: LifecycleReport.Outcome =
       switch call.progress {
       case .enqueued: .skipped(.noThread)
-      case .driven: .abandoned(.waitingForExecutor)
+      case .entering: .abandoned(.waitingForExecutor)
       case .begun: .abandoned(.running)
       }
     // A hook that was not called has taken no time.

@@ -12,8 +12,6 @@ struct Deque<Element: Sendable>: Sendable {
 
   mutating func append(_ element: Element) { back.append(element) }
 
-  mutating func prepend(_ element: Element) { front.append(element) }
-
   mutating func popFirst() -> Element? {
     if front.isEmpty {
       // The only one, as nearly always: nothing to be moved.

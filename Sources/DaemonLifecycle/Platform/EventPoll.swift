@@ -110,12 +110,14 @@ final class EventPoll: Sendable {
   /// Makes `wait` return. Before `open` nobody waits.
   func wake() { waker.wake() }
 
-  /// Makes `wait` return at `deadline`. `nil` disarms the timer, so that an idle daemon is never woken.
+  /// Makes `wait` return at `deadline`; for a later one than before perhaps once before, rather than that each hook of a
+  /// delivery sets the timer. `nil` disarms the timer, so that an idle daemon is never woken.
   func arm(at deadline: MonotonicTime?) {
     state.withLock { state in
       state.wanted = deadline ?? .distantFuture
+      let isLater = state.wanted != .distantFuture && state.set.map { $0 < state.wanted } ?? false
       // Where the timer is lost, the next wait finds that.
-      if state.isWaiting, !state.settle() { wake() }
+      if state.isWaiting, !isLater, !state.settle() { wake() }
     }
   }
 

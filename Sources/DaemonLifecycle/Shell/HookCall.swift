@@ -1,74 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
+import Synchronization
 
-/// One call of one hook, as its driver sees it: what to call, and where it is called.
-struct HookCall: Sendable {
-  let reference: CallReference
-  let driver: HookDriver
-  let entry: ObserverEntry
-  let hook: Hook
-  private let delivery: Delivery.Constants
-  /// Whether its driver has taken it over from its last call: its progress was noted in the same step.
-  var isTakenOver = false
-
-  /// - Parameter call: A call of an observer's hook, given to this driver.
-  init(
-    _ id: CallID, _ call: borrowing Call, _ core: LifecycleCore, _ driver: HookDriver
-  ) {
-    reference = CallReference(id, call.constants, core)
-    delivery = call.constants
-    // Not a cast that checks, which every call would pay: the shell adds nothing but entries.
-    entry = unsafeDowncast(call.member, to: ObserverEntry.self)
-    hook = entry.hooks[call.hook]
-    self.driver = driver
-  }
-
-  var id: CallID { reference.id }
-  var step: LifecycleStep { delivery.step }
-
-  // MARK: Calling
-
-  /// Calls the hook, as the current call of its task. Returns how it has ended.
-  func run(for core: LifecycleCore) async -> LifecycleMachine.CallEnd {
-    await CallReference.$current.withValue(reference) { await call(for: core) }
-  }
-
-  nonisolated(nonsending) private func call(
-    for core: LifecycleCore
-  ) async -> LifecycleMachine.CallEnd {
-    guard let target = entry.target else { return .gone }
-    let hook = hook
-    do {
-      if let asActor = hook.asActor {
-        if isTakenOver || core.move(id, to: .driven) {
-          try await call(on: asActor(target), target, core)
-        }
-      } else if isTakenOver || core.move(id, to: .begun) {
-        try await hook.call(consume target, step, LifecycleContext(reference))
-      }
-      return .completed
-    } catch {
-      // Here, since it is user code: on the hook's driver, within the hook's time.
-      return .failed(Failure(error))
-    }
-  }
-
-  /// Calls the hook in its isolation. Once this has begun the call is on the actor, and one that was abandoned while it
-  /// waited for the actor does not begin.
-  private func call(
-    on _: isolated any Actor, _ target: consuming any AnyObject & Sendable, _ core: LifecycleCore
-  ) async throws {
-    guard core.move(id, to: .begun) else { return }
-    try await hook.call(target, step, LifecycleContext(reference))
-  }
-
-}
-
-/// A call, as its context and the tasks that its hook starts know it. They may keep it for ever, so it holds neither
-/// the observer nor the core.
-final class CallReference: RunningHook {
+/// A call of a hook, as its task, its context, and the tasks that the hook starts know it. They may keep it for ever, so
+/// it does not hold the core, and from its beginning neither the observer nor what was posted.
+///
+/// A task calls hooks, one after another, until there is no next one, or one was cancelled. A hook can't be abandoned by
+/// structured means, since a parent waits for its children; so it is abandoned with its task, and the next hook has a
+/// new one.
+final class HookCall: RunningHook {
   /// The call that the current task is part of; it may have ended since.
-  @TaskLocal static var current: CallReference?
+  @TaskLocal static var current: HookCall?
 
   let id: CallID
   weak let core: LifecycleCore?
@@ -76,22 +18,130 @@ final class CallReference: RunningHook {
   /// When its delivery began.
   let time: MonotonicTime
 
-  init(_ id: CallID, _ delivery: Delivery.Constants, _ core: LifecycleCore) {
+  /// What is to be called.
+  private struct Start {
+    let entry: ObserverEntry
+    let hook: Int
+    let step: LifecycleStep
+  }
+
+  private struct State {
+    /// `nil` once it has been called.
+    var start: Start?
+    /// The task that runs the hook, as long as it does.
+    var task: HookTask?
+    /// Whether it was cancelled, maybe before it had a task.
+    var isCancelled = false
+  }
+  /// Under it only the runtime's own locks are taken, and those of cancellation handlers.
+  private let state: Mutex<State>
+
+  /// - Parameter call: A call of an observer's hook.
+  init(_ id: CallID, _ call: borrowing Call, _ core: LifecycleCore) {
     self.id = id
     self.core = core
-    cause = delivery.cause
-    time = delivery.began
+    cause = call.constants.cause
+    time = call.constants.began
+    // Not a cast that checks, which every call would pay: the shell adds nothing but entries.
+    let entry = unsafeDowncast(call.member, to: ObserverEntry.self)
+    state = Mutex(
+      State(start: Start(entry: entry, hook: call.hook, step: call.step)))
   }
 
   var deadline: MonotonicTime? { core?.deadline(of: id) }
   var now: MonotonicTime { core?.now ?? time }
   func extendDeadline(by extra: Duration) { core?.handle(.extend(id, by: extra)) }
+
+  /// Begins at once, on the calling thread, in a task of its own. That is detached: neither the priority nor the
+  /// task-local values of the caller belong to the hooks.
+  func begin(for core: LifecycleCore) {
+    // The core is held once: it is referenced weakly, which makes each retain slow. And each asynchronous function
+    // between here and the hook would cost a change of executor.
+    Task.immediateDetached(executorPreference: core.executor) {
+      let task = HookTask()
+      var next: HookCall? = self
+      while let call = next {
+        let end = await HookCall.$current.withValue(call) { await call.run(in: task, for: core) }
+        next = core.ended(call, end)
+      }
+    }
+  }
+
+  /// Calls the hook, in the current task. Returns how it has ended.
+  private nonisolated(nonsending) func run(in task: HookTask, for core: LifecycleCore) async
+    -> LifecycleMachine.CallEnd
+  {
+    guard let start = take(in: task), let target = start.entry.target else { return .gone }
+    let hook = start.entry.hooks[start.hook]
+    do {
+      if let asActor = hook.asActor {
+        guard core.move(id, to: .entering) else { return .completed }
+        try await run(hook, start.step, on: asActor(target), target, core)
+      } else {
+        guard core.move(id, to: .begun) else { return .completed }
+        try await hook.call(consume target, start.step, LifecycleContext(self))
+      }
+      return .completed
+    } catch {
+      // Here, since it is user code: in the hook's task, within the hook's time.
+      return .failed(Failure(error))
+    }
+  }
+
+  /// Calls the hook in its isolation. Once this has begun the call is on the actor, and one that was abandoned while it
+  /// waited for the actor does not begin.
+  private func run(
+    _ hook: Hook, _ step: LifecycleStep, on _: isolated any Actor,
+    _ target: consuming any AnyObject & Sendable, _ core: LifecycleCore
+  ) async throws {
+    guard core.move(id, to: .begun) else { return }
+    try await hook.call(target, step, LifecycleContext(self))
+  }
+
+  private func take(in task: HookTask) -> Start? {
+    state.withLock { state in
+      state.task = task
+      // The hook has no handlers yet.
+      if state.isCancelled { task.cancel() }
+      return state.start.take()
+    }
+  }
+
+  /// Lets go of its task. Returns whether that was not cancelled, nor will be.
+  func end() -> Bool {
+    state.withLock { state in
+      state.task = nil
+      return !state.isCancelled
+    }
+  }
+
+  /// Cancels its task, if it runs the hook still. The handlers are user code, so not under the core's lock.
+  func cancel() {
+    state.withLock { state in
+      state.isCancelled = true
+      state.task?.cancel()
+    }
+  }
+}
+
+/// A task that calls hooks, so that others can cancel it. A `Task` is not to be had while the first hook blocks its
+/// thread.
+///
+/// `@unchecked`, since it is cancelled while the task runs a hook, and so exists.
+private final class HookTask: @unchecked Sendable {
+  /// The `UnsafeCurrentTask`. As `Any`, whose layout need not be found out at the start of the program.
+  private let task: Any
+
+  /// Made in the task.
+  init() { task = withUnsafeCurrentTask { $0! } }
+
+  func cancel() { (task as? UnsafeCurrentTask)?.cancel() }
 }
 
 extension LifecycleContext {
   /// The context of the hook that the current task runs in; `nil` outside of a hook.
   public static var current: LifecycleContext? {
-    guard let call = CallReference.current, call.deadline != nil else { return nil }
+    guard let call = HookCall.current, call.deadline != nil else { return nil }
     return LifecycleContext(call)
   }
 }

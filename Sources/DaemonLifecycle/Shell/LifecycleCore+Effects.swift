@@ -2,16 +2,14 @@
 import DaemonSystemd
 import Synchronization
 
-// The machine's effects: calls are bound to drivers under the lock, everything else is performed outside.
+// The machine's effects: calls are made under the lock, everything is performed outside.
 extension LifecycleCore {
   /// The work that a critical section leaves to be done outside of the lock.
   struct Errands: ~Copyable {
-    /// The next call of the driver that has ended one.
+    /// The first call to begin; the task that has ended one goes on with it.
     var next: HookCall?
-    /// The call for a driver that rests, or a new one.
-    var started: HookCall?
-    /// More calls wait for a driver.
-    var startsWaiting = false
+    /// The others, in order.
+    var others: [HookCall] = []
     var mail: Mail?
     /// The readiness to show to probes before any hook is called.
     var readiness: ShownReadiness?
@@ -20,9 +18,8 @@ extension LifecycleCore {
     /// Whether the process should have exited.
     var isOverdue = false
 
-    /// Whether there is work besides that driver's call.
     var isLeft: Bool {
-      mail != nil || started != nil || startsWaiting || readiness != nil || rare != nil
+      next != nil || !others.isEmpty || mail != nil || readiness != nil || rare != nil
     }
   }
 
@@ -40,59 +37,13 @@ extension LifecycleCore {
 
   // MARK: Under the lock
 
-  /// Binds new calls. One driver takes the next call; the others wait for a free driver, or for `startWaiting`.
-  func bindStarts(
-    _ state: inout State, _ work: inout Errands, at now: MonotonicTime, for driver: HookDriver?
-  ) {
-    let isNew = state.effects.starts.count > state.waitingStarts
-    if let driver { work.next = nextCall(&state, at: now, for: driver) }
-    if isNew, work.next == nil { work.started = nextCall(&state, at: now) }
-    state.waitingStarts = state.effects.starts.count
-    if state.waitingStarts > 0, !state.willStartWaiting {
-      state.willStartWaiting = true
-      work.startsWaiting = true
-    }
-  }
-
-  /// Returns the next call that waits, given to a driver that has none, or to the one that goes on. One that was
-  /// withdrawn waits no longer; one that was abandoned ends, and its observer is free again.
-  private func nextCall(
-    _ state: inout State, at now: MonotonicTime, for last: HookDriver? = nil
-  ) -> HookCall? {
-    while let id = state.effects.starts.first {
-      let isWaiting = state.machine.calls.contains(id)
-      let isCancelled = isWaiting && state.machine.calls[id].isCancelled
-      // A driver whose call was cancelled is not used again.
-      if last != nil, isCancelled, !state.machine.calls[id].isAbandoned { return nil }
-      _ = state.effects.starts.popFirst()
-      guard isWaiting else { continue }
-      if state.machine.calls[id].isAbandoned {
-        state.handle(.ended(id, .gone), at: now)
-        continue
-      }
-      let driver =
-        last
-        ?? (isCancelled
-          ? HookDriver(executor, isCancelled: true)
-          : state.restingDrivers.popLast() ?? HookDriver(executor))
-      state.machine.calls.give(id, to: driver)
-      return HookCall(id, state.machine.calls[id], self, driver)
-    }
-    return nil
-  }
-
-  /// Marks the driver's next call as begun, or as on its way to its actor, in this critical section. Not when there is
-  /// other work first, such as sending messages: the observer may be removed meanwhile.
-  func takeOver(_ state: inout State, _ work: inout Errands) {
-    guard !work.isLeft, let next = work.next else { return }
-    _ = state.machine.calls.move(next.id, to: next.hook.asActor == nil ? .begun : .driven)
-    work.next.update { $0.isTakenOver = true }
-  }
-
-  func takeRestingDrivers() -> [HookDriver] {
-    state.withLock { state in
-      defer { state.restingDrivers = [] }
-      return state.restingDrivers
+  /// Makes the calls that are to begin, but not those that were withdrawn since.
+  func bindStarts(_ state: inout State, _ work: inout Errands) {
+    while let id = state.effects.starts.popFirst() {
+      guard state.machine.calls.contains(id) else { continue }
+      let call = HookCall(id, state.machine.calls[id], self)
+      state.machine.calls.give(id, to: call)
+      if work.next == nil { work.next = call } else { work.others.append(call) }
     }
   }
 
@@ -118,25 +69,14 @@ extension LifecycleCore {
 
   // MARK: Outside
 
-  /// Lets a driver rest, whose thread has nothing else to do: what it sends or releases may block, and would keep its
-  /// next call waiting. Returns false when it is not needed, and ends: each takes 3 kB, and more than one are rarely needed
-  /// at once.
-  func letRest(_ driver: HookDriver) -> Bool {
-    state.withLock { state in
-      guard !state.machine.isClosed, state.restingDrivers.count < 4 else { return false }
-      state.restingDrivers.append(driver)
-      return true
-    }
-  }
-
   @inline(never)
   func perform(_ work: consuming Errands) {
     if work.isOverdue { endProcess() }
     if let shown = work.readiness { show(shown) }
     if let mail = work.mail.take() { send(consume mail) }
     if let rare = work.rare.take() { perform(rare) }
-    if let call = work.started { call.driver.start(with: call, of: self) }
-    if work.startsWaiting { executor.enqueue(.work { self.startWaiting() }) }
+    if let next = work.next { executor.enqueue(.hook(next, of: self)) }
+    for call in work.others { executor.enqueue(.hook(call, of: self)) }
   }
 
   private func perform(_ rare: consuming Effects) {
@@ -152,16 +92,14 @@ extension LifecycleCore {
     // Cancellation handlers and deinits are user code. One item each: a handler that blocks must not keep the others
     // from being cancelled.
     if !rare.cancels.isEmpty { logThreads("A hook was cancelled") { .warning($0) } }
-    for case let driver as HookDriver in rare.cancels {
-      executor.enqueue(.work { driver.cancel() })
-    }
+    for case let call as HookCall in rare.cancels { executor.enqueue(.work { call.cancel() }) }
     if !rare.released.isEmpty || !rare.removed.isEmpty { release(rare) }
   }
 
-  /// Releases what may be the last reference to a user's object, whose deinit may block. On the leader, another thread
-  /// does it; on any other thread, they are released when this returns.
+  /// Releases what may be the last reference to a user's object, whose deinit may block. On the thread that
+  /// listens, another does it; on any other thread, they are released when this returns.
   private func release(_ effects: consuming Effects) {
-    guard executor.isOnLeader else { return }
+    guard executor.isOnListener else { return }
     let released = Released(effects)
     executor.enqueue(.work { released.drop() })
   }
@@ -173,18 +111,6 @@ extension LifecycleCore {
     init(_ effects: consuming Effects) { self.effects = Mutex(effects) }
 
     func drop() { _ = effects.withLock { $0.take() } }
-  }
-
-  /// A hook has suspended, or blocks its thread: the calls that wait behind it begin, each with a driver of its own.
-  private func startWaiting() {
-    let calls = change { state, now in
-      var calls: [HookCall] = []
-      state.willStartWaiting = false
-      while let call = nextCall(&state, at: now) { calls.append(call) }
-      state.waitingStarts = 0
-      return calls
-    }
-    for call in calls { call.driver.start(with: call, of: self) }
   }
 
   // MARK: Messages

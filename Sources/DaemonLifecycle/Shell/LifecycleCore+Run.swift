@@ -102,7 +102,7 @@ extension LifecycleCore {
       handle(.post(LifecyclePost(notification), inside: nil))
       return LifecycleReport(cause: LifecycleCause(.api), entries: [])
     }
-    let inside = CallReference.current.flatMap { $0.core === self ? $0.id : nil }
+    let inside = HookCall.current.flatMap { $0.core === self ? $0.id : nil }
     let round = ForegroundRound.current.flatMap { $0.clock?.keeper === self ? $0 : nil }
     // The main actor's queue needs a thread of Dispatch's, too.
     let post = AwaitedPost(

@@ -10,7 +10,7 @@ extension LifecycleCore {
   /// Whether Swift's pool has a thread. The thread that listens must know that of this moment, which takes some 15 µs. For
   /// another it is enough that one was had a while ago, by a caller of the pool's as a rule, whose own is still there.
   var swiftPoolHasThread: Bool {
-    executor.isOnLeader ? DispatchThreads.canBeHadNow : DispatchThreads.canBeHad
+    executor.isOnListener ? DispatchThreads.canBeHadNow : DispatchThreads.canBeHad
   }
 
   /// Does what starts a task of Swift's pool, or cancels one: now, or once the pool has a thread.

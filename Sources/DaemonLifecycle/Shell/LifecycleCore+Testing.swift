@@ -66,7 +66,7 @@ extension LifecycleCore {
   @discardableResult package func endSetUp(with event: LifecycleEvent? = nil) -> Bool {
     if state.withLock({ $0.mockState != nil }) { prepareReadiness() }
     let isInside =
-      CallReference.current?.core === self || ForegroundRound.current?.clock?.keeper === self
+      HookCall.current?.core === self || ForegroundRound.current?.clock?.keeper === self
     return change { state, now in
       if state.mockState.take() != nil {
         state.isMockLaunching = true

@@ -5,8 +5,8 @@ import Synchronization
 
 /// The core of a subject: the machine and what it can't contain (observers, tasks, continuations), under one lock.
 ///
-/// Data flows in one direction: a source's input enters with `handle`, the machine decides, and its effects are bound
-/// to drivers under the lock, and performed outside. No user code runs under the lock, and nothing here decides about
+/// Data flows in one direction: a source's input enters with `handle`, the machine decides, and its effects are
+/// performed outside of the lock. No user code runs under the lock, and nothing here decides about
 /// calls.
 ///
 /// The order of locks: `state` is taken first. While it is held only two others may be taken: the poll's, and that of a
@@ -18,24 +18,17 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// Access only while holding `state`'s lock.
   struct State: ~Copyable {
     var machine: LifecycleMachine
-    /// The machine's effects: between two critical sections only calls that wait for a driver, and messages while a
-    /// thread sends.
+    /// The machine's effects: between two critical sections only messages, while a thread sends.
     var effects: Effects {
       _read { yield machine.effects }
       _modify { yield &machine.effects }
     }
     /// Finds the observers of the machine's table.
     var index = ObserverIndex()
-    /// The number of calls in `effects.starts` that the last critical section left without a driver. A driver that
-    /// becomes free takes them, or `startWaiting` does, which is on its way while there are any.
-    var waitingStarts = 0
-    var willStartWaiting = false
     /// Whether a thread sends messages: one at a time does.
     var isSending = false
     /// What resumes tasks of Swift's pool, and waits until that has a thread; `nil` while nothing has to wait.
     var heldResumptions: [@Sendable () -> Void]?
-    /// Drivers that have nothing to do; a few.
-    var restingDrivers: [HookDriver] = []
     /// The set-up, until it has ended.
     var setUp: Task<Void, any Error>?
     /// In the order in which they were made.
@@ -60,9 +53,6 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var earlyInputs: [LifecycleMachine.Input] = []
     /// Tests that wait: until so many tasks sleep on the clock, or until nothing is being delivered.
     var testWaiters: [(sleeper: Sleeper, count: Int?)] = []
-    /// The deadline that the executor was given. It may be earlier than the next deadline while a driver continues with
-    /// another call. It is never later.
-    var armedDeadline = MonotonicTime.distantFuture
     /// Grows with each critical section that has something to show to probes.
     var readinessNumber: UInt64 = 0
     var lastID: UInt64 = 0
@@ -146,10 +136,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
   func markStopped() { state.withLock { $0.isStarted = false } }
 
-  deinit {
-    for driver in takeRestingDrivers() { driver.end() }
-    executor.close()
-  }
+  deinit { executor.close() }
 
   package var now: MonotonicTime { virtualTime?.now ?? .now() }
   @inline(never) var lifecycleState: LifecycleState {
@@ -193,33 +180,19 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
   func warn(_ sentence: String) { handle(.fact(.warning(sentence))) }
 
-  /// What a driver does after a call.
-  enum Continuation {
-    case next(HookCall)
-    case rest
-    case end
-  }
-
-  /// Ends a call.
-  ///
-  /// - Parameter isCancelled: Whether the driver's task has been cancelled: it is not used for another call.
-  func ended(
-    _ call: HookCall, _ end: LifecycleMachine.CallEnd, isCancelled: Bool
-  ) -> Continuation {
+  /// Ends a call. Returns the next one for its task, unless that was cancelled: one that follows from this, or one that
+  /// waits.
+  func ended(_ call: HookCall, _ end: LifecycleMachine.CallEnd) -> HookCall? {
+    let goesOn = call.end()
     var work = Errands()
-    let (isReusable, hasDeadline) = state.withLock { state in
+    let hasDeadline = state.withLock { state in
       let now = now
-      // A call that was withdrawn is unknown: it may have been cancelled before.
-      let isReusable =
-        !isCancelled && state.machine.calls.contains(call.id)
-        && !state.machine.calls[call.id].isCancelled
       state.handle(.ended(call.id, end), at: now)
-      return (isReusable, bind(&state, &work, at: now, for: isReusable ? call.driver : nil))
+      return bind(&state, &work)
     }
-    let next = work.next.take()
+    let next = goesOn ? work.next.take() : nil
     finish(work, hasDeadline)
-    if let next { return .next(next) }
-    return isReusable && letRest(call.driver) ? .rest : .end
+    return next ?? (goesOn ? executor.takeHook() : nil)
   }
 
   /// Whether the hook that is about to run may; false once it was abandoned or withdrawn.
@@ -252,7 +225,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     let (result, hasDeadline): (T, Bool) = state.withLock { state in
       let now = now
       let result = body(&state, now)
-      return (result, bind(&state, &work, at: now, for: nil))
+      return (result, bind(&state, &work))
     }
     finish(work, hasDeadline)
     return result
@@ -265,14 +238,10 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
   /// The end of every critical section: what its effects come to, and whether there is a deadline. Out of line, since
   /// `change` has a copy for each of its callers.
-  ///
-  /// - Parameter driver: The driver that has ended its call, and can take another.
   @inline(never)
-  private func bind(
-    _ state: inout State, _ work: inout Errands, at now: MonotonicTime, for driver: HookDriver?
-  ) -> Bool {
+  private func bind(_ state: inout State, _ work: inout Errands) -> Bool {
     if state.isMockLaunching, state.machine.isIdle { receiveEarly(&state) }
-    bindStarts(&state, &work, at: now, for: driver)
+    bindStarts(&state, &work)
     if state.effects.hasRare { bindRare(&state, &work) }
     work.readiness = nextReadiness(&state)
     if !state.testWaiters.isEmpty { endTestWaiters(&state) }
@@ -280,22 +249,15 @@ public final class LifecycleCore: TimeKeeper, Sendable {
       state.isSending = true
       work.mail = takeMail(&state)
     }
-    takeOver(&state, &work)
-    executor.unfinishedHooks.store(state.machine.calls.count, ordering: .relaxed)
     executor.abandonedHooks.store(state.machine.calls.abandonedCount, ordering: .relaxed)
     if state.machine.stop.exitDeadline != .distantFuture { state.keptAlive = self }
-    return arm(&state, goesOn: work.next != nil)
+    return arm(state)
   }
 
   /// Under the lock, so that a later deadline can't overwrite an earlier one computed after it.
-  ///
-  /// - Parameter goesOn: A driver goes on with its next call. A later deadline then waits for that to end, or for the
-  ///   timer to go off too early, which is rare.
-  private func arm(_ state: inout State, goesOn: Bool) -> Bool {
+  private func arm(_ state: borrowing State) -> Bool {
     guard virtualTime == nil else { return false }
     let deadline = nextDeadline(state)
-    if goesOn, let deadline, state.armedDeadline <= deadline { return true }
-    state.armedDeadline = deadline ?? .distantFuture
     executor.poll.arm(at: deadline)
     return deadline != nil
   }
@@ -367,7 +329,6 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     endStreams()
     let sleepers = state.withLock { $0.timers.removeExpired(at: .distantFuture) }
     for sleeper in sleepers { sleeper.end(throwing: CancellationError()) }
-    for driver in takeRestingDrivers() { driver.end() }
     if !isExiting { executor.close() }
   }
 }

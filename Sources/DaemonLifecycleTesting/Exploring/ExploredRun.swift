@@ -159,7 +159,7 @@ public final class ExploredRun: Sendable {
     return completed.withLock { $0 }
   }
 
-  /// Ends what is left of the run: drivers that rest, sleeps, and the jobs that they make ready. The others are dropped.
+  /// Ends what is left of the run: sleeps, and the jobs that they make ready. The others are dropped.
   func end() {
     jobs.beginEnding()
     jobs.current {

@@ -110,7 +110,7 @@ final class Explorer: Sendable {
     // Unless it is short, so many runs look for a shorter one: not for a time, or a busy machine would find another one.
     var runsLeft = 200
     func goesOn() -> Bool {
-      if let found { return found.run.length > 3 && runsLeft > 0 }
+      if let found { return found.run.length > 2 && runsLeft > 0 }
       return length == 0
         || began.duration(to: .now()) < duration && coverage.withLock(\.runs) < runs
     }

@@ -9,60 +9,20 @@ import Testing
 
 @testable import DaemonLifecycle
 
-/// The tasks that hooks are called in: no more than are needed, and nothing is left in them.
-@Suite(.timeLimit(.minutes(10))) struct HookDriverTests {
+/// The tasks that hooks are called in: none waits for another, and nothing is left in them.
+@Suite(.timeLimit(.minutes(10))) struct HookTaskTests {
   private struct Ping: CustomNotification {}
   private static let together = LifecyclePhase(order: 0, isConcurrent: true)
-
-  /// The drivers of the hooks that were called; held, so that no other gets an address that was one's.
-  private final class Drivers: Sendable {
-    private let all = Mutex<[HookDriver]>([])
-
-    func note() {
-      guard let call = CallReference.current,
-        let driver = call.core?.state.withLock({
-          $0.machine.calls.find(call.id)?.driver as? HookDriver
-        })
-      else { return }
-      all.withLock { $0.append(driver) }
-    }
-
-    /// Those since the last time.
-    func take() -> [HookDriver] {
-      all.withLock { drivers in
-        defer { drivers = [] }
-        return drivers
-      }
-    }
-  }
-
-  /// On a busy machine a thread may seem to block, and then the others begin beside it.
-  @Test func concurrentHooksThatDoNotWaitShareATask() async throws {
-    let mock = MockLifecycleSubject()
-    let drivers = Drivers()
-    for _ in 0..<20 {
-      mock.on(Ping.self, phase: Self.together) { _ in drivers.note() }
-    }
-    try await mock.waitUntilSettled()
-    var isShared = false
-    while !isShared {
-      _ = await mock.post(Ping())
-      let used = drivers.take()
-      #expect(used.count == 20)
-      isShared = used.allSatisfy { $0 === used[0] }
-    }
-  }
 
   /// None may wait for another's end: each that blocks holds a thread until all are there.
   @Test(arguments: [true, false])
   func concurrentHooksWaitForEachOther(blocking: Bool) async throws {
     let mock = MockLifecycleSubject()
-    let (drivers, gate) = (Drivers(), Gate())
+    let gate = Gate()
     let arrived = Atomic<Int>(0)
     let count = 60
     for _ in 0..<count {
       mock.on(Ping.self, phase: Self.together) { _ in
-        drivers.note()
         if arrived.add(1, ordering: .relaxed).newValue == count { gate.open() }
         if blocking {
           while arrived.load(ordering: .relaxed) < count { usleep(1000) }
@@ -74,27 +34,36 @@ import Testing
     try await mock.waitUntilSettled()
     let report = await mock.post(Ping())
     #expect(report.problems.isEmpty && report.entries.count == count)
-    #expect(Set(drivers.take().map { ObjectIdentifier($0) }).count == count)
   }
 
-  @Test func aDriverGoesOnAfterARest() async throws {
-    let mock = MockLifecycleSubject()
-    let drivers = Drivers()
-    mock.on(Ping.self) { _ in drivers.note() }
-    try await mock.waitUntilSettled()
-    var last: HookDriver?
-    var isSame = false
-    // The report may be there before the driver rests.
-    while !isSame {
-      _ = await mock.post(Ping())
-      let driver = try #require(drivers.take().first)
-      isSame = driver === last
-      last = driver
+  /// The cancellation of a hook, which another thread performs, comes when the next hook runs.
+  @Test func aLateCancellationDoesNotReachTheNextHook() async throws {
+    let core = LifecycleCore(
+      configuration: .init(signals: [:], logging: .off), initialState: .foreground,
+      virtualTime: VirtualTime(), executor: HookExecutor(endsWhenIdle: true))
+    let isCancelled = Mutex<[Bool]>([])
+    for _ in 1...2 {
+      let hook = Hook.closure(for: ShouldSaveState.self) { [weak core] _ in
+        guard let core, let deadline = HookCall.current?.deadline else { return }
+        if isCancelled.withLock({ $0.isEmpty }) {
+          core.moveClock(to: deadline)
+          core.timePassed()
+        } else {
+          // Until nothing runs but this.
+          try? await eventually { core.executor.state.withLock { $0.running == 1 } }
+        }
+        isCancelled.withLock { $0.append(Task.isCancelled) }
+      }
+      _ = core.add(closures: [hook], owner: nil, .init(), name: .given("saver"))
     }
+    core.receive(LifecycleEvent(.saveState))
+    try await eventually { core.state.withLock { $0.machine.isIdle } }
+    #expect(isCancelled.withLock { $0.count == 2 && !$0[1] })
+    core.close()
   }
 
-  /// Without a thread, one waits for it with its driver, and the other for a driver: nothing else would end that.
-  @Test func aCallThatIsAbandonedBeforeItHasADriverEnds() async throws {
+  /// Without a thread, both wait for it: nothing else would end that.
+  @Test func aCallThatIsAbandonedBeforeItHasAThreadEnds() async throws {
     let mayStart = Atomic<Bool>(false)
     let executor = HookExecutor(endsWhenIdle: true) { name, body in
       mayStart.load(ordering: .relaxed) && Thread.spawn(named: name, body)
@@ -113,7 +82,6 @@ import Testing
     observe()
     observe()
     core.receive(LifecycleEvent(.saveState))
-    #expect(core.state.withLock { $0.effects.starts.count } == 1)
     for _ in 0..<2 {
       core.moveClock(to: core.now.advanced(by: .seconds(10)))
       core.timePassed()
@@ -121,16 +89,14 @@ import Testing
     #expect(abandoned() == 2)
     observe()
     core.receive(LifecycleEvent(.saveState))
-    #expect(abandoned() == 1)
     mayStart.store(true, ordering: .relaxed)
-    // Nothing else tries again, since the clock is virtual.
-    #expect(executor.listenIfMissing())
+    // Nothing else tries again, since nobody listens.
+    executor.enqueue(.work {})
     try await eventually { abandoned() == 0 && core.state.withLock { $0.machine.isIdle } }
     core.close()
   }
 
-  /// Not before what follows from its last call is done, which may block its thread: the next call would wait for that.
-  @Test func aDriverThatSendsDoesNotRest() async throws {
+  @Test func whatFollowsFromAHookKeepsNoOtherWaiting() async throws {
     final class BlockingSink: LifecycleSink {
       let isServiceManager = false
       let isBlocked = Atomic<Bool>(false)
@@ -162,7 +128,7 @@ import Testing
     }
   }
 
-  @Test func aDriverThatRestsHoldsNothing() async throws {
+  @Test func aCallThatHasEndedHoldsNothing() async throws {
     final class Observer: StateObserver {
       func shouldSaveState(_ notification: ShouldSaveState) {}
     }
@@ -178,24 +144,5 @@ import Testing
     try await eventually { seen == nil }
     mock = nil
     try await eventually { core == nil }
-  }
-}
-
-/// Without a limit of time, for the sake of many.
-@Suite(.offThePool) struct RestTests {
-  /// Each call comes in the moment in which the driver of the last one says that it rests. Under the thread sanitizer
-  /// that must not seem a race; `RESTS` has the number of times.
-  @Test func aRestMayEndAsItBegins() async throws {
-    let rests = ProcessInfo.processInfo.environment["RESTS"].flatMap { Int($0) } ?? 2_000
-    let core = LifecycleCore(
-      configuration: .init(signals: [:], logging: .off), initialState: .background)
-    let calls = Atomic<Int>(0)
-    core.add(Scripted(save: { _ in calls.add(1, ordering: .relaxed) }))
-    for _ in 0..<rests {
-      core.receive(LifecycleEvent(.saveState))
-      while core.state.withLock({ $0.restingDrivers.isEmpty || !$0.machine.isIdle }) {}
-    }
-    #expect(calls.load(ordering: .relaxed) >= rests)
-    core.close()
   }
 }

@@ -44,8 +44,8 @@ private final class Doorbell: LifecycleSource {
   }
 }
 
-/// The leader runs hooks itself: whatever they do, another thread listens.
-@Suite struct LeaderTests {
+/// The thread that listens runs hooks itself: whatever they do, another one listens.
+@Suite struct ListenerTests {
   private let configuration = LifecycleConfiguration(
     signals: [:], hookTimeout: .milliseconds(50), cancellationGrace: .milliseconds(20),
     exitGrace: nil, logging: .off)
@@ -56,12 +56,12 @@ private final class Doorbell: LifecycleSource {
     return configuration
   }
 
-  /// Until the leader will run the next hook itself.
-  private func untilParked(_ executor: HookExecutor) async throws {
-    try await eventually { executor.isQuiet && executor.state.withLock { !$0.parked.isEmpty } }
+  /// Until the thread that listens will run the next hook itself.
+  private func untilIdle(_ executor: HookExecutor) async throws {
+    try await eventually { executor.isQuiet && executor.state.withLock { !$0.idle.isEmpty } }
   }
 
-  /// A core in the foreground, with a parked thread.
+  /// A core in the foreground, with an idle thread.
   private func core(
     _ observers: [any LifecycleObserver], _ configuration: LifecycleConfiguration,
     virtualTime: VirtualTime? = nil
@@ -74,7 +74,7 @@ private final class Doorbell: LifecycleSource {
       .makeAsyncIterator()
     core.requestLaunch()
     _ = await reports.next()
-    try await untilParked(core.executor)
+    try await untilIdle(core.executor)
     return (core, doorbell, reports)
   }
 
@@ -91,12 +91,12 @@ private final class Doorbell: LifecycleSource {
     core.close()
   }
 
-  /// The deinit of what was posted is user code. Here the leader answers, since it gives the hook before it up.
-  @Test(.timeLimit(.minutes(5))) func theLeaderLetsGoOfNoPost() async throws {
+  /// The deinit of what was posted is user code. Here the thread that listens answers, since it gives the hook before it up.
+  @Test(.timeLimit(.minutes(5))) func theListenerLetsGoOfNoPost() async throws {
     final class Payload: Sendable {
       let (executor, log): (HookExecutor, Log)
       init(_ executor: HookExecutor, _ log: Log) { (self.executor, self.log) = (executor, log) }
-      deinit { log.add(executor.isOnLeader ? "leader" : "worker") }
+      deinit { log.add(executor.isOnListener ? "listener" : "worker") }
     }
     struct Note: CustomNotification { let payload: Payload }
     let (log, begun, release) = (Log(), Gate(), Semaphore())
@@ -118,7 +118,7 @@ private final class Doorbell: LifecycleSource {
   }
 
   /// The thread that has received the event runs its hook.
-  @Test(.timeLimit(.minutes(5))) func theLeaderRunsTheHookItself() async throws {
+  @Test(.timeLimit(.minutes(5))) func theListenerRunsTheHookItself() async throws {
     let listening = Atomic<UInt>(0)
     let calling = Atomic<UInt>(0)
     let observer = Scripted(background: { _ in
@@ -132,13 +132,13 @@ private final class Doorbell: LifecycleSource {
       #expect(calling.load(ordering: .relaxed) == listening.load(ordering: .relaxed))
       doorbell.ring(.resume(for: .operator))
       _ = await reports.next()
-      try await untilParked(core.executor)
+      try await untilIdle(core.executor)
     }
     core.close()
   }
 
   /// A class's hook blocks its thread until another event has been received and another delivery has been made.
-  @Test(.timeLimit(.minutes(5))) func anotherThreadLeadsWhileAHookBlocks() async throws {
+  @Test(.timeLimit(.minutes(5))) func anotherThreadListensWhileAHookBlocks() async throws {
     final class Checked: HealthObserver {
       let body: @Sendable () -> Void
       init(_ body: @escaping @Sendable () -> Void) { self.body = body }
@@ -170,7 +170,7 @@ private final class Doorbell: LifecycleSource {
       _ = await reports.next()
       // The next check begins when Swift's pool has answered this one.
       try await eventually { core.state.withLock { !$0.machine.health.isChecking } }
-      try await untilParked(core.executor)
+      try await untilIdle(core.executor)
     }
     // Those that a busy machine brings, where a hook waits for a processor, end when they are idle.
     try await eventually { core.executor.threadCount == 3 }
@@ -178,7 +178,7 @@ private final class Doorbell: LifecycleSource {
     try await eventually { core.executor.threadCount == 0 }
   }
 
-  /// What is ready runs, though the former leader is in an item that does not end.
+  /// What is ready runs, though the thread that listened is in an item that does not end.
   @Test(.timeLimit(.minutes(5))) func closedWhileAHookBlocks() async throws {
     let (began, ran, release) = (Gate(), Gate(), Semaphore())
     let blocking = Scripted(background: { _ in
@@ -195,7 +195,7 @@ private final class Doorbell: LifecycleSource {
     try await eventually { core.executor.threadCount == 0 }
   }
 
-  /// Hooks about as long as it takes to change the leader, and events from all sides: each is delivered, and there are
+  /// Hooks about as long as it takes to change the thread that listens, and events from all sides: each is delivered, and there are
   /// never more threads than there may be.
   @Test(.timeLimit(.minutes(5)), arguments: [1, 30, 100, 1000])
   func handingOverAtAnyMoment(microseconds: Int) async throws {
