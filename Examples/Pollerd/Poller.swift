@@ -101,14 +101,10 @@ extension Poller: LaunchObserver, ForegroundObserver, BackgroundObserver {
   func willEnterForeground(_ notification: WillEnterForeground) {
     isAtWork = true
     lastSign = clock.now
-    console.print("foreground: \(notification.cause)")
   }
 
   /// Called after `foreground` has ended its round, or abandoned it.
-  func didEnterBackground(_ notification: DidEnterBackground) {
-    isAtWork = false
-    console.print("background: \(notification.cause)")
-  }
+  func didEnterBackground(_ notification: DidEnterBackground) { isAtWork = false }
 }
 
 // MARK: - Health
@@ -128,28 +124,23 @@ extension Poller: HealthObserver {
   }
 }
 
-// MARK: - Save, reload, terminate
+// MARK: - Save, reload
 
-extension Poller: StateObserver, ReloadObserver, TerminationObserver {
-  /// An error needs no line of ours: the lifecycle logs it.
+extension Poller: StateObserver, ReloadObserver {
+  /// The lifecycle logs the cause, and an error.
   func shouldSaveState(_ notification: ShouldSaveState) throws {
     try store.saveIfChanged(state)
-    console.print("save: \(notification.cause)")
+    console.print("saved: count \(state.count)")
   }
 
   func shouldReload(_ notification: ShouldReload) throws {
     guard configuration.file != nil else {
-      console.print("reload: \(notification.cause), but nothing to reload without --config")
-      return
+      return console.print("reload: nothing to reload without --config")
     }
     settings = try configuration.load()
-    console.print("reload: \(notification.cause)")
+    console.print("settings: interval \(settings.interval), source \(settings.source.path)")
     // The wait so far was for the former interval.
     lastSign = clock.now
     nap?.cancel()
-  }
-
-  func willTerminate(_ notification: WillTerminate) {
-    console.print("terminate: \(notification.cause)")
   }
 }

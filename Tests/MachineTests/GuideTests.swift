@@ -230,7 +230,7 @@ private struct GuideRun {
     }
     try await machine.paste("systemctl --user reload pollerd", in: Self.folder, asUser: true)
     try await machine.waitForJournal("_SYSTEMD_USER_UNIT=pollerd.service") {
-      $0.message.hasPrefix("reload: SIGHUP")
+      $0.message.hasPrefix("settings: ")
     }
     try await machine.paste(
       """

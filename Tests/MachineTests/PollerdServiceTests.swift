@@ -50,14 +50,14 @@ import Testing
       let pollerd = try await machine.pollerd(config: "interval = 0.05")
       try await pollerd.start()
       try await pollerd.kill("USR1")
-      try await pollerd.waitForMessage("save: SIGUSR1")
+      try await pollerd.waitForMessage("Entered the background in ")
       try await pollerd.restart()
       try await pollerd.waitForStatus { $0.hasPrefix("background, operator, since") }
       try await pollerd.kill("KILL")
       try await pollerd.wait("NRestarts", is: "1")
       try await pollerd.waitForStatus { $0.hasPrefix("background, operator, since") }
       try await pollerd.kill("USR2")
-      let resumed = try await pollerd.waitForMessage("foreground: SIGUSR2")
+      let resumed = try await pollerd.waitForMessage("Entered the foreground in ")
       try await pollerd.waitForMessage("poll ", after: resumed)
 
       try await pollerd.kill("USR1")
@@ -90,15 +90,18 @@ import Testing
       #expect(try await pollerd.show("StatusText") == status)
       #expect(try await pollerd.show("ActiveState") == "active")
       #expect(try await pollerd.show("ReloadResult") == "exit-code")
-      #expect(try await pollerd.lines("reload: ") == 0)
+      #expect(try await pollerd.lines("saved: ") == 0)
 
       try await machine.write(machine.pollerdConfig, "interval = 0.05\nsource = /proc/uptime")
       try await pollerd.reload()
-      let reloaded = try await pollerd.waitForMessage("reload: SIGHUP from pid 1 uid 0")
+      let reloaded = try await pollerd.waitForMessage(
+        "settings: interval 0.05 seconds, source /proc/uptime")
       // The poll that was under way may have read the former source.
       let second = try await pollerd.waitForMessage(
         "poll ", after: try await pollerd.waitForMessage("poll ", after: reloaded))
       #expect(second.message.split(separator: " ").count == 2 + 2)
+      let transition = try await pollerd.waitForTransition("reload")
+      #expect(transition["LIFECYCLE_CAUSE"] == "SIGHUP from pid 1 uid 0")
       try await pollerd.waitForStatus { $0.contains("; reloaded ") }
       #expect(try await pollerd.mainPID == pid)
     }

@@ -27,6 +27,11 @@ import Testing
       let configuration = Configuration(
         file: try folder.write("interval = 2\nsource = new\n", to: "settings"),
         overrides: PartialSettings())
+      // Before the poller, so that its lines surround those of each stay in the foreground.
+      run.mock.addObserver(
+        Scripted(
+          foreground: { _ in console.print("foreground") },
+          background: { _ in console.print("background") }))
       let poller = Poller(
         lifecycle: run.mock, state: PollState(), store: store, settings: Settings(),
         configuration: configuration, console: console
@@ -45,14 +50,14 @@ import Testing
         guard numbers == Array(0..<numbers.count).map({ $0 + 1 }) else {
           throw TestFailure("printed \(numbers)")
         }
-        let last = lines.lastIndex { $0.hasPrefix("background: ") || $0.hasPrefix("foreground: ") }
-        if let last, lines[last].hasPrefix("background"),
+        let last = lines.lastIndex { $0 == "background" || $0 == "foreground" }
+        if let last, lines[last] == "background",
           lines[last...].contains(where: { $0.hasPrefix("poll ") })
         {
           throw TestFailure("polls while paused: \(lines)")
         }
         // The one that has begun before the reload may be of the former source.
-        let reload = lines.firstIndex { $0.hasPrefix("reload: ") } ?? lines.endIndex
+        let reload = lines.firstIndex { $0.hasPrefix("settings: ") } ?? lines.endIndex
         if lines[reload...].filter({ $0.hasSuffix("/proc/loadavg") }).count > 1 {
           throw TestFailure("the reload is lost: \(lines)")
         }

@@ -19,10 +19,10 @@ extension MachineTest {
   /// Runs a block that operates a pollerd line by line, since a pause that is revoked at once would not be delivered.
   func operate(_ block: GuideBlock, _ pollerd: Service, in folder: String) async throws {
     let answers = [
-      ("USR1", "save: SIGUSR1 from pid "), ("USR2", "foreground: SIGUSR2 from pid "),
-      ("enable --now ", "poll "), ("systemctl reload ", "reload: SIGHUP from pid "),
+      ("USR1", "Entered the background in "), ("USR2", "Entered the foreground in "),
+      ("enable --now ", "poll "), ("systemctl reload ", "Reloaded in "),
       ("systemctl restart ", "started, pid "), ("systemctl start ", "poll "),
-      ("systemctl stop ", "terminate: SIGTERM from pid "),
+      ("systemctl stop ", "terminate (SIGTERM from pid "),
     ]
     var last: JournalEntry?
     for line in block.lines {
