@@ -36,7 +36,6 @@ extension LifecycleMachine {
     key.add(sleep.isMachineWaiting)
     key.add(sleep.end.map { left(until: $0, from: now) } ?? -1)
     key.add(sleep.budget.map { left(until: $0.end, from: now) } ?? -1)
-    for id in sleep.postponed.sorted() { key.add(Int(id.value)) }
     key.add(health.isChecking)
     key.add(workFailure == nil)
     for work in works.all { add(work, to: &key, at: now) }

@@ -132,7 +132,6 @@ extension LifecycleMachine {
         isHeld ? .earlierHookFailed : isBusy ? .busy : .outOfTime
       calls[id].record(.skipped(reason), of: member.name, observer)
       if constants.step.kind == .willEnterForeground { unentered.add(observer, isHeld: isHeld) }
-      if !isBusy, !isHeld, !isNested { postpone(observer) }
       // Nobody waits for it, and it is told before the save.
       if member.isWork, constants.step.endsWork, isTerminating { cancelWork(observer) }
       return
@@ -142,21 +141,6 @@ extension LifecycleMachine {
       Call(
         of: constants, in: id, consume member, hook: planned.hook, began: now, time: slot))
     effects.starts.append(call)
-  }
-
-  /// Postpones an observer for which no time was left: it receives what it has missed when the budget no longer
-  /// applies.
-  mutating func postpone(_ observer: ObserverID) {
-    guard registry.termination == nil, sleep.postponed.insert(observer).inserted else { return }
-    registry.members.update(observer) { $0.isBusy = true }
-  }
-
-  /// Releases postponed observers, which can be notified again: the suspend is over.
-  mutating func releasePostponed() {
-    for id in sleep.postponed where calls.unfinished[id] == nil {
-      registry.members.update(id) { $0.isBusy = false }
-    }
-    sleep.postponed = []
   }
 
   /// Ends a call, whose hook has returned or was not called. A call that was withdrawn is not known any more.
@@ -271,7 +255,7 @@ extension LifecycleMachine {
     if case .completed = end, call.progress == .begun, !registry.isLaunchTransition {
       entered(call)
     }
-    if calls.unfinished[call.observer] == nil, !sleep.postponed.contains(call.observer) {
+    if calls.unfinished[call.observer] == nil {
       registry.members.update(call.observer) { $0.isBusy = false }
     }
     let time = call.began.duration(to: now).forReading

@@ -78,7 +78,6 @@ extension LifecycleMachine {
     requestStopTime()
     haltWork()
     if registry.hasCutTransition { transition.update { $0.isOvertaken = true } }
-    releasePostponed()
     health.end()
     for post in registry.requests.takePosts() { refuse(post) }
     answerLaunch(

@@ -18,10 +18,7 @@ extension LifecycleMachine {
   mutating func finishTransition() {
     guard let ended = transition.take() else { return }
     if ended.kind == .reload { enterAgain() }
-    if ended.kind == .suspend {
-      sleep.budget = nil
-      releasePostponed()
-    }
+    if ended.kind == .suspend { sleep.budget = nil }
     var report = LifecycleReport(cause: ended.cause, entries: ended.entries)
     report.isOvertaken = ended.isOvertaken
     report.isRetry = ended.isRetry

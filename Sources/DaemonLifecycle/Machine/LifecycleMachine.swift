@@ -302,7 +302,6 @@ struct LifecycleMachine: ~Copyable, Sendable {
     for id in ids {
       guard let observer = registry.members.remove(id) else { continue }
       effects.removed.append(observer)
-      sleep.postponed.remove(id)
       unentered.remove([id])
       withdrawCalls(of: id)
       removeWork(id)

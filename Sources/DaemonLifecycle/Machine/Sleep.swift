@@ -10,9 +10,6 @@ struct Sleep: Sendable {
   var end: MonotonicTime?
   /// Set while a suspend is delivered that logind waits for.
   var budget: StopBudget?
-  /// The observers for which a budget left no time: busy in the registry until that budget no longer applies. Empty
-  /// once the termination has begun.
-  var postponed: Set<ObserverID> = []
 
   /// Begins a suspend; half of its time is for the save.
   mutating func suspendBegins(at now: MonotonicTime) {

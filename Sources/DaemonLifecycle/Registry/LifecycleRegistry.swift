@@ -212,7 +212,9 @@ struct LifecycleRegistry: Sendable {
     if termination != nil { return nextTerminationStep() }
     let isLaunch = state == .launching || isLaunchTransition
     guard holds == 0 || isLaunch else { return nil }
-    return (holds == 0 ? catchUp() : nil) ?? nextTransitionStep()
+    // A suspend may have no time for who is late, nor for who was skipped in it: both are notified after it.
+    let isSuspending = transitionKind == .suspend && !steps.isEmpty
+    return (holds == 0 && !isSuspending ? catchUp() : nil) ?? nextTransitionStep()
   }
 
   /// Ends the current step, which may have been overtaken. Returns true when its transition is over too.
