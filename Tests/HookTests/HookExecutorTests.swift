@@ -234,6 +234,85 @@ import Testing
     #expect((0..<3).map { _ in queue.popInTurn()?.isUrgent } == [true, true, nil])
   }
 
+  /// What goes on after a suspension is not urgent, and may not be crowded out by hooks that begin.
+  @Test(.timeLimit(.minutes(5))) func aHookGoesOnBesideAHundredThatBlock() async throws {
+    let core = LifecycleCore(configuration: configuration, initialState: .foreground)
+    try core.executor.listen()
+    let (gate, wentOn) = (Gate(), Gate())
+    let blocked = Atomic<Int>(0)
+    let release = Semaphore()
+    let together = LifecyclePhase(order: 0, isConcurrent: true)
+    let suspended = Scripted(background: { _ in
+      await gate.wait()
+      wentOn.open()
+    })
+    let blocking = (0..<100).map { _ in
+      Scripted(background: { _ in
+        blocked.add(1, ordering: .relaxed)
+        release.wait()
+      })
+    }
+    for observer in [suspended] + blocking { core.add(observer, .init(phase: together)) }
+    core.receive(LifecycleEvent(.pause(for: .operator)))
+    try await eventually { blocked.load(ordering: .relaxed) == 100 }
+    gate.open()
+    await wentOn.wait()
+    for _ in blocking { release.signal() }
+    core.close()
+  }
+
+  /// However many child tasks block, a save can begin.
+  @Test(.timeLimit(.minutes(5))) func childTasksLeaveHalfOfTheThreads() async throws {
+    let executor = HookExecutor()
+    try executor.listen()
+    let (half, count) = (HookExecutor.extraThreads / 2, 300)
+    let (blocked, release) = (Log(), Semaphore())
+    for _ in 0..<count {
+      Task.detached(executorPreference: executor) {
+        blocked.add("one")
+        release.wait()
+      }
+    }
+    try await eventually { blocked.all.count == half }
+    for _ in 0..<200 {
+      let ran = Gate()
+      executor.enqueue(.work { ran.open() })
+      await ran.wait()
+    }
+    #expect(blocked.all.count == half)
+    for _ in 0..<count { release.signal() }
+    try await eventually { blocked.all.count == count }
+    executor.close()
+  }
+
+  /// An item that was left to the thread that listens, which does not come.
+  @Test(.timeLimit(.minutes(5))) func anItemRunsThoughTheListenerCannotStart() async throws {
+    let during = Mutex<(@Sendable () -> Void)?>(nil)
+    let executor = HookExecutor { name, body in
+      guard let meanwhile = during.withLock({ $0.take() }) else {
+        return Thread.spawn(named: name, body)
+      }
+      meanwhile()
+      return false
+    }
+    let (begun, other, ended) = (Semaphore(), Semaphore(), Gate())
+    during.withLock {
+      $0 = {
+        executor.enqueue(
+          .work {
+            begun.signal()
+            other.wait()
+            ended.open()
+          })
+        begun.wait()
+        executor.enqueue(.work { other.signal() })
+      }
+    }
+    #expect(!executor.listenIfMissing())
+    await ended.wait()
+    executor.close()
+  }
+
   /// Half of a hundred hooks that block have ended, and the others wait: their threads are there, whatever the bound.
   @Test(.timeLimit(.minutes(5))) func aThreadThatIsIdleNeedsNoRoom() async throws {
     let executor = HookExecutor()
@@ -249,29 +328,6 @@ import Testing
     release.signal()
     executor.state.withLock { $0.threads -= HookExecutor.extraThreads }
     executor.close()
-  }
-
-  /// Else each thread that seemed blocked, since it had to wait for a processor, brings more of them for good.
-  @Test func aThreadLeavesTheItemsToAnotherThatIsFree() {
-    let executor = HookExecutor()
-    let worker = executor.state.withLock { state in
-      state.listener = HookExecutor.Worker()
-      state.ready.append(.work {})
-      _ = state.newWorker()
-      return state.newWorker()
-    }
-    guard case .park = executor.state.withLock({ executor.nextTurn(worker, &$0) }) else {
-      Issue.record("the other one will take the item")
-      return
-    }
-    executor.state.withLock { state in
-      state.markFree(state.idle.removeLast())
-      state.markBlocked()
-    }
-    guard case .run = executor.state.withLock({ executor.nextTurn(worker, &$0) }) else {
-      Issue.record("the other one is blocked")
-      return
-    }
   }
 
   @Test(.timeLimit(.minutes(5))) func aHookThatEndsAfterItsSubjectIsGone() async throws {

@@ -13,6 +13,8 @@ extension HookExecutor {
     nonisolated(unsafe) fileprivate let found = EventPoll.Ready()
     /// `State.stalls` when it was given its item. Guarded by the executor's lock.
     nonisolated(unsafe) fileprivate var stalls = 0
+    /// Whether its item is not urgent. Guarded by the executor's lock.
+    nonisolated(unsafe) fileprivate var hasOther = false
   }
 
   struct State {
@@ -22,6 +24,8 @@ extension HookExecutor {
     var idle: [Worker] = []
     /// The number of threads that exist or are being started.
     var threads = 0
+    /// The number of those that run an item that is not urgent.
+    private var withOthers = 0
     /// The number of those that run an item, or are about to take one, and were not found to be blocked.
     private(set) var free = 0
     /// How often those that were free were found to be blocked.
@@ -30,9 +34,10 @@ extension HookExecutor {
     var listener: Worker?
     /// Whether it waits without a time-out, so that it does not look whether items are taken.
     var listenerSleeps = false
-    /// The number of items that were taken, and what it was at the last look that found another, and when that was.
-    var (taken, seen) = (0, 0)
-    fileprivate var seenAt = MonotonicTime(nanoseconds: 0)
+    /// When the last item was taken, or a thread was last woken to take one.
+    var takenAt = MonotonicTime(nanoseconds: 0)
+    /// When more threads were last asked for, if no item was taken since.
+    fileprivate var askedAt: MonotonicTime?
     /// Whether there have been as many threads as there may be.
     fileprivate(set) var hasReachedLimit = false
     var isClosed = false
@@ -52,9 +57,34 @@ extension HookExecutor {
     mutating func markFree(_ worker: Worker) {
       worker.stalls = stalls
       free += 1
+      takenAt = .now()
     }
 
-    mutating func markEnded(_ worker: Worker) { if worker.stalls == stalls { free -= 1 } }
+    mutating func markEnded(_ worker: Worker) {
+      if worker.stalls == stalls { free -= 1 }
+      if worker.hasOther { withOthers -= 1 }
+      worker.hasOther = false
+    }
+
+    /// Whether items that are not urgent may be taken: they leave half of the threads to the others.
+    private func takesOthers(_ abandoned: Int) -> Bool {
+      isClosed || withOthers < abandoned + HookExecutor.extraThreads / 2
+    }
+
+    /// Whether an item is ready that may be taken.
+    func hasWork(abandoned: Int) -> Bool {
+      ready.hasUrgent || !ready.isEmpty && takesOthers(abandoned)
+    }
+
+    /// Takes the next item.
+    mutating func take(_ worker: Worker, abandoned: Int) -> WorkItem? {
+      guard let item = ready.popInTurn(withOthers: takesOthers(abandoned)) else { return nil }
+      markFree(worker)
+      worker.hasOther = !item.isUrgent
+      if worker.hasOther { withOthers += 1 }
+      askedAt = nil
+      return item
+    }
 
     mutating func markBlocked() {
       stalls += 1
@@ -109,11 +139,7 @@ extension HookExecutor {
       listeningThread.store(0, ordering: .relaxed)
       successor = state.listener
     }
-    if !state.isWatched || state.free == 0, let item = state.ready.popInTurn() {
-      state.markFree(me)
-      state.taken += 1
-      return .run(item, listener: successor)
-    }
+    if let item = state.take(me, abandoned: abandoned) { return .run(item, listener: successor) }
     if state.isClosed {
       state.threads -= 1
       return .end
@@ -128,36 +154,28 @@ extension HookExecutor {
       state.listener = nil
       return nil
     }
-    state.listenerSleeps = state.free == 0 && state.ready.isEmpty
+    state.listenerSleeps = state.free == 0 && !state.hasWork(abandoned: abandoned)
     if state.listenerSleeps { return .listen(-1) }
-    let now = MonotonicTime.now()
-    if state.free > 0 {
-      if state.taken != state.seen { (state.seen, state.seenAt) = (state.taken, now) }
-      // Those that are free may make items ready, and need not wake this thread for that.
-      if state.seenAt.duration(to: now) < Self.patience {
-        return .listen(state.ready.isEmpty ? 10 : 2)
-      }
-      state.markBlocked()
-      return watch(&state)
-    }
     if state.running == 0, let successor = state.idle.popLast() {
       state.listener = successor
       return nil
     }
-    return more(&state, at: now)
-  }
-
-  /// Has more threads take items: none is free.
-  private func more(_ state: inout State, at now: MonotonicTime) -> Turn {
+    let now = MonotonicTime.now()
+    if state.free > 0 {
+      // Those that are free may make items ready, and need not wake this thread for that.
+      if state.takenAt.duration(to: now) < Self.patience { return .listen(2) }
+      state.markBlocked()
+      return watch(&state)
+    }
     if state.idle.isEmpty, !mayAddThread(state) {
       defer { state.hasReachedLimit = true }
       return state.hasReachedLimit ? .listen(10) : .warnOfLimit
     }
-    // Else the last try has found no thread: again in a moment.
-    if state.seen == state.taken, state.seenAt.duration(to: now) < Self.patience {
-      return .listen(2)
+    // The last time there was none to be had.
+    if let askedAt = state.askedAt, askedAt.duration(to: now) < .milliseconds(10) {
+      return .listen(10)
     }
-    (state.seen, state.seenAt) = (state.taken, now)
+    state.askedAt = now
     return .addThreads(min(state.ready.count, max(1, state.running)))
   }
 

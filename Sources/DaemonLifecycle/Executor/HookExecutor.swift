@@ -7,18 +7,19 @@ import Synchronization
 /// pool and of Dispatch.
 ///
 /// One thread listens. The others run items, one after another, or are idle. Of those that run items, those are *free*
-/// that are not known to be blocked, and there is one rule: while an item is ready, some thread is free. So one that
-/// ends an item leaves the next to another that is free; an item that becomes ready while none is free is given to a
-/// thread that is idle, or to a new one; and the thread that listens runs it itself where no other runs one, and has an
-/// idle one listen in its place: one wake-up lies between a signal and its hook.
+/// that are not known to be blocked, and there is one rule: while an item is ready, some thread is free. So an item that
+/// becomes ready while none is free is given to a thread that is idle, or to a new one; and the thread that listens runs
+/// it itself where no other runs one, and has an idle one listen in its place: one wake-up lies between a signal and its
+/// hook.
 ///
-/// The thread that listens looks whether the free ones take items. When they have taken none for `patience`, they are
-/// blocked: as many threads again begin. So the number of threads follows the number of hooks that block, not the amount
-/// of work, and a hundred hooks that block at once all run after seven looks. The bound is two, one for each abandoned
-/// hook, and `extraThreads`, of which items that are not *urgent*, such as a hook's child tasks, may have half. If the
-/// system has no thread left, an item runs as soon as another thread is free.
+/// The thread that listens looks every 2 ms whether the free ones take items. When they have taken none for `patience`,
+/// they are blocked: as many threads again begin. So the number of threads follows the number of hooks that block, not
+/// the amount of work, and a hundred hooks that block at once all run after seven looks. The bound, until it is closed,
+/// is two, one for each abandoned hook, and `extraThreads`; half of these run items that are not *urgent*, such as a
+/// hook's child tasks and what goes on after it was suspended. If the system has no thread left, an item runs as soon as
+/// another thread is free.
 ///
-/// Where no thread listens, each item is given to a thread at once.
+/// Where no thread listens, each item is given to a thread at once; if there is none, with the next item.
 ///
 /// `listen` starts three threads, which stay until the executor is closed: a hook that blocks for ever leaves one to
 /// listen and one for the saves. All others end after `idleSeconds` without an item. An idle executor sets no timer: its
@@ -46,7 +47,7 @@ final class HookExecutor: TaskExecutor {
     func threadsReachedLimit()
   }
 
-  static let patience = Duration.milliseconds(2)
+  static let patience = Duration.milliseconds(1)
   static let extraThreads = 128
   static let idleSeconds = 1
 
@@ -54,6 +55,7 @@ final class HookExecutor: TaskExecutor {
   let state = Mutex(State())
   /// The hooks that were abandoned after they had begun, and may hold their threads for ever. Relaxed: it is a bound.
   let abandonedHooks = Atomic<Int>(0)
+  var abandoned: Int { abandonedHooks.load(ordering: .relaxed) }
   /// The thread that listens (pthread_self(3)); 0 while there is none. Relaxed, since each thread asks whether it is its
   /// own, which it alone writes.
   let listeningThread = Atomic<UInt>(0)
@@ -105,8 +107,10 @@ final class HookExecutor: TaskExecutor {
     }
     guard needsThread, !begin(added) else { return }
     poll.wake()
-    // Once closed, no other thread takes the item: as in Dispatch, the caller waits until there is a thread.
-    while state.withLock({ $0.isClosed && !$0.ready.isEmpty }), !addThread() { usleep(10_000) }
+    // Once closed, none but those that run takes the item: as in Dispatch, the caller waits until there is one.
+    while state.withLock({ $0.isClosed && !$0.ready.isEmpty && $0.running == 0 }), !addThread() {
+      usleep(10_000)
+    }
   }
 
   /// Takes the next item for a task that has ended a call, if it is a hook, too: those of a concurrent phase that do not
@@ -114,7 +118,7 @@ final class HookExecutor: TaskExecutor {
   func takeHook() -> HookCall? {
     state.withLock { state in
       let hook = state.ready.popHook()
-      if hook != nil { state.taken += 1 }
+      if hook != nil { state.takenAt = .now() }
       return hook
     }
   }
@@ -168,18 +172,23 @@ final class HookExecutor: TaskExecutor {
 
   /// Whether the bound allows a thread more.
   func mayAddThread(_ state: borrowing State) -> Bool {
-    let extra = state.ready.hasUrgent ? Self.extraThreads : Self.extraThreads / 2
-    return state.isClosed
-      || state.threads < abandonedHooks.load(ordering: .relaxed) + 2 + extra
+    state.isClosed
+      || state.hasWork(abandoned: abandoned) && state.threads < abandoned + 2 + Self.extraThreads
   }
 
   /// Starts the thread of a worker that is counted. Returns false when the system has none.
   private func start(_ worker: Worker) -> Bool {
     if startThread("lifecycle", { self.work(worker) }) { return true }
-    state.withLock { state in
+    let unwatched = state.withLock { state in
       state.threads -= 1
-      if state.listener === worker { state.listener = nil } else { state.markEnded(worker) }
+      guard state.listener === worker else {
+        state.markEnded(worker)
+        return 0
+      }
+      state.listener = nil
+      return state.ready.count
     }
+    for _ in 0..<unwatched { addThread() }
     return false
   }
 

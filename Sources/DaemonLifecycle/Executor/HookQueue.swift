@@ -28,7 +28,8 @@ struct HookQueue {
 
   /// Returns an item for a thread that goes on: of urgent ones three, then one of the others. Two serial executors that are
   /// never idle together have always an urgent item, and a hook that has suspended must go on beside them.
-  mutating func popInTurn() -> HookExecutor.WorkItem? {
+  mutating func popInTurn(withOthers: Bool = true) -> HookExecutor.WorkItem? {
+    if !withOthers { return urgent.popFirst() }
     let isOthersTurn = urgentTurns == 3
     urgentTurns = others.isEmpty || isOthersTurn ? 0 : urgentTurns + 1
     return isOthersTurn ? others.popFirst() ?? urgent.popFirst() : popFirst()

@@ -89,7 +89,7 @@ final class EventPoll: Sendable {
       waker.close()
       // Refused by everything that is no timer.
       if clinux_set_timer(state.timer, 0) { CLinux.close(state.timer) }
-      state = State()
+      state = State(wanted: state.wanted)
     }
   }
 

@@ -48,12 +48,19 @@ final class Robbery: Sendable {
     taken.withLock { taken in
       guard taken.isEmpty else { return }
       // 9 is how the test learns of our end.
-      let numbers = (Int32(3)..<256).filter { $0 != 9 && fcntl($0, F_GETFD) >= 0 }
+      let numbers = (Int32(3)..<256).filter { $0 != 9 && fcntl($0, F_GETFD) >= 0 && !isRead($0) }
       for number in numbers { close(number) }
       while (taken.last ?? 0) <= (numbers.last ?? 0) { taken += opened() }
       // Before anybody can say that it goes on all the same.
       say("robbed")
     }
+  }
+
+  /// Whether it is of a folder or a file, which nothing keeps open: a look at who has the signals, 0.1 s after the launch,
+  /// may be reading it at this moment.
+  private func isRead(_ number: Int32) -> Bool {
+    var status = stat()
+    return fstat(number, &status) == 0 && [S_IFDIR, S_IFREG].contains(status.st_mode & S_IFMT)
   }
 
   // Glibc's module has no eventfd(2).
