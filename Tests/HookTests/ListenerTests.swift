@@ -117,6 +117,26 @@ private final class Doorbell: LifecycleSource {
     withExtendedLifetime(blocking) {}
   }
 
+  /// What a stream has no room for is dropped by the thread that delivers.
+  @Test(.timeLimit(.minutes(5))) func theListenerDropsNothingOfAStream() async throws {
+    final class Payload: Sendable {
+      let (executor, log): (HookExecutor, Log)
+      init(_ executor: HookExecutor, _ log: Log) { (self.executor, self.log) = (executor, log) }
+      deinit { log.add(executor.isOnListener ? "listener" : "worker") }
+    }
+    struct Note: CustomNotification { let payload: Payload }
+    let log = Log()
+    let (core, doorbell, _) = try await core([], patient, virtualTime: VirtualTime())
+    let stream = core.stream(of: Note.self, bufferingNewest: 1)
+    for number in 0..<5 {
+      doorbell.ring(.post(Note(payload: Payload(core.executor, log))))
+      try await eventually { log.all.count == number }
+    }
+    #expect(log.all == ["worker", "worker", "worker", "worker"])
+    withExtendedLifetime(stream) {}
+    core.close()
+  }
+
   /// The thread that has received the event runs its hook.
   @Test(.timeLimit(.minutes(5))) func theListenerRunsTheHookItself() async throws {
     let listening = Atomic<UInt>(0)

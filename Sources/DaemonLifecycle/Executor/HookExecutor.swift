@@ -26,8 +26,7 @@ import Synchronization
 /// threads sleep until something happens.
 final class HookExecutor: TaskExecutor {
   enum WorkItem: Sendable {
-    /// A call of a hook that begins.
-    case hook(HookCall, of: LifecycleCore)
+    case hook(any Call)
     /// A job of a task or an actor, and the executor as which the runtime sees the thread.
     case job(UnownedJob, on: any TaskExecutor, isUrgent: Bool)
     /// Other work that may run user code: a turn of a serial executor, a cancellation handler, a deinit.
@@ -35,6 +34,12 @@ final class HookExecutor: TaskExecutor {
 
     /// Whether the item runs before others.
     var isUrgent: Bool { if case .job(_, _, let isUrgent) = self { isUrgent } else { true } }
+  }
+
+  /// A call of a hook that waits for a thread.
+  protocol Call: AnyObject, Sendable {
+    /// Begins, on the calling thread.
+    func begin()
   }
 
   /// The client of the thread that listens, which calls it without a lock. Set once, before there is a thread.
@@ -115,7 +120,7 @@ final class HookExecutor: TaskExecutor {
 
   /// Takes the next item for a task that has ended a call, if it is a hook, too: those of a concurrent phase that do not
   /// wait are called by one task.
-  func takeHook() -> HookCall? {
+  func takeHook() -> (any Call)? {
     state.withLock { state in
       let hook = state.ready.popHook()
       if hook != nil { state.takenAt = .now() }
@@ -126,7 +131,7 @@ final class HookExecutor: TaskExecutor {
   /// - Parameter serial: Of an exploration, whose jobs may not leave it for an actor.
   static func perform(_ item: WorkItem, isolatedTo serial: UnownedSerialExecutor? = nil) {
     switch item {
-    case .hook(let call, let core): call.begin(for: core)
+    case .hook(let call): call.begin()
     case .job(let job, let executor, _):
       // The runtime keeps an unowned reference while the job runs.
       withExtendedLifetime(executor) {

@@ -17,8 +17,8 @@ struct HookQueue {
   }
 
   /// Returns the next item if it is a hook, and no other kind has to wait for it.
-  mutating func popHook() -> HookCall? {
-    guard others.isEmpty, case .hook(let call, _) = urgent.first else { return nil }
+  mutating func popHook() -> (any HookExecutor.Call)? {
+    guard others.isEmpty, case .hook(let call) = urgent.first else { return nil }
     _ = urgent.popFirst()
     return call
   }

@@ -8,7 +8,7 @@ import Synchronization
 /// A task calls hooks, one after another, until there is no next one, or one was cancelled. A hook can't be abandoned by
 /// structured means, since a parent waits for its children; so it is abandoned with its task, and the next hook has a
 /// new one.
-final class HookCall: RunningHook {
+final class HookCall: RunningHook, HookExecutor.Call {
   /// The call that the current task is part of; it may have ended since.
   @TaskLocal static var current: HookCall?
 
@@ -54,7 +54,8 @@ final class HookCall: RunningHook {
 
   /// Begins at once, on the calling thread, in a task of its own. That is detached: neither the priority nor the
   /// task-local values of the caller belong to the hooks.
-  func begin(for core: LifecycleCore) {
+  func begin() {
+    guard let core else { return }
     // The core is held once: it is referenced weakly, which makes each retain slow. And each asynchronous function
     // between here and the hook would cost a change of executor.
     Task.immediateDetached(executorPreference: core.executor) {

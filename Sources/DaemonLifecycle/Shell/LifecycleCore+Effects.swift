@@ -75,8 +75,8 @@ extension LifecycleCore {
     if let shown = work.readiness { show(shown) }
     if let mail = work.mail.take() { send(consume mail) }
     if let rare = work.rare.take() { perform(rare) }
-    if let next = work.next { executor.enqueue(.hook(next, of: self)) }
-    for call in work.others { executor.enqueue(.hook(call, of: self)) }
+    if let next = work.next { executor.enqueue(.hook(next)) }
+    for call in work.others { executor.enqueue(.hook(call)) }
   }
 
   private func perform(_ rare: consuming Effects) {
@@ -176,7 +176,13 @@ extension LifecycleCore {
   private func resume(_ element: any Sendable, _ streams: [StreamSubscriber]) {
     let type = ObjectIdentifier(type(of: element))
     let streams = streams.filter { $0.element == type }
-    if !streams.isEmpty { resume { for stream in streams { stream.yield(element) } } }
+    if streams.isEmpty { return }
+    resume {
+      // What a stream has no room for may be a user's object, as what was posted.
+      var dropped = Effects()
+      dropped.released = streams.compactMap { $0.yield(element) }
+      if !dropped.released.isEmpty { self.release(dropped) }
+    }
   }
 
   private func send(_ fact: LifecycleFact, to sinks: [any LifecycleSink]) {

@@ -192,7 +192,9 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     }
     let next = goesOn ? work.next.take() : nil
     finish(work, hasDeadline)
-    return next ?? (goesOn ? executor.takeHook() : nil)
+    // Nothing else is a call of the executor's.
+    return next
+      ?? (goesOn ? executor.takeHook().map { unsafeDowncast($0, to: HookCall.self) } : nil)
   }
 
   /// Whether the hook that is about to run may; false once it was abandoned or withdrawn.

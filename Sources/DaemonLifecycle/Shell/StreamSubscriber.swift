@@ -6,8 +6,8 @@ struct StreamSubscriber: Sendable {
   let id: UInt64
   /// The type of the elements: a notification's, or `LifecycleReport`.
   let element: ObjectIdentifier
-  /// Yields a notification or a report.
-  let yield: @Sendable (any Sendable) -> Void
+  /// Yields a notification or a report. Returns what it drops for that.
+  let yield: @Sendable (any Sendable) -> (any Sendable)?
   let finish: @Sendable () -> Void
 }
 
@@ -23,7 +23,12 @@ extension LifecycleCore {
       state.streams.append(
         StreamSubscriber(
           id: id, element: ObjectIdentifier(type),
-          yield: { if let element = $0 as? Element { continuation.yield(element) } },
+          yield: {
+            guard let element = $0 as? Element,
+              case .dropped(let old) = continuation.yield(element)
+            else { return nil }
+            return old
+          },
           finish: { continuation.finish() }))
       state.effects.announces = true
       return id
