@@ -319,8 +319,13 @@ import Testing
     let (ended, release) = (Semaphore(), Semaphore())
     try executor.listen()
     try await eventually { executor.state.withLock { $0.idle.count == 2 } }
-    executor.state.withLock { $0.threads += HookExecutor.extraThreads }
-    #expect(executor.state.withLock { !executor.mayAddThread($0) })
+    let mayAdd = executor.state.withLock { state in
+      state.threads += HookExecutor.extraThreads
+      state.ready.append(.work {})
+      defer { _ = state.ready.popFirst() }
+      return executor.mayAddThread(state)
+    }
+    #expect(!mayAdd)
     #expect(executor.addThread())
     executor.enqueue(.work { release.wait() })
     executor.enqueue(.work { ended.signal() })

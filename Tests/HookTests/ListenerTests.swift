@@ -91,14 +91,21 @@ private final class Doorbell: LifecycleSource {
     core.close()
   }
 
-  /// The deinit of what was posted is user code. Here the thread that listens answers, since it gives the hook before it up.
-  @Test(.timeLimit(.minutes(5))) func theListenerLetsGoOfNoPost() async throws {
+  /// What is posted, and says which thread lets go of it.
+  private struct Note: CustomNotification {
+    let payload: Payload
+
     final class Payload: Sendable {
       let (executor, log): (HookExecutor, Log)
       init(_ executor: HookExecutor, _ log: Log) { (self.executor, self.log) = (executor, log) }
       deinit { log.add(executor.isOnListener ? "listener" : "worker") }
     }
-    struct Note: CustomNotification { let payload: Payload }
+
+    init(_ core: LifecycleCore, _ log: Log) { payload = Payload(core.executor, log) }
+  }
+
+  /// The deinit of what was posted is user code. Here the thread that listens answers, since it gives the hook before it up.
+  @Test(.timeLimit(.minutes(5))) func theListenerLetsGoOfNoPost() async throws {
     let (log, begun, release) = (Log(), Gate(), Semaphore())
     let blocking = Scripted(save: { _ in
       begun.open()
@@ -107,7 +114,7 @@ private final class Doorbell: LifecycleSource {
     let (core, doorbell, _) = try await core([blocking], patient, virtualTime: VirtualTime())
     doorbell.ring(.saveState)
     await begun.wait()
-    core.handle(.post(LifecyclePost(Note(payload: Payload(core.executor, log))), inside: nil))
+    core.handle(.post(LifecyclePost(Note(core, log)), inside: nil))
     doorbell.onRead = { [weak core] in core?.makeLate() }
     doorbell.ring()
     try await eventually { !log.all.isEmpty }
@@ -119,17 +126,11 @@ private final class Doorbell: LifecycleSource {
 
   /// What a stream has no room for is dropped by the thread that delivers.
   @Test(.timeLimit(.minutes(5))) func theListenerDropsNothingOfAStream() async throws {
-    final class Payload: Sendable {
-      let (executor, log): (HookExecutor, Log)
-      init(_ executor: HookExecutor, _ log: Log) { (self.executor, self.log) = (executor, log) }
-      deinit { log.add(executor.isOnListener ? "listener" : "worker") }
-    }
-    struct Note: CustomNotification { let payload: Payload }
     let log = Log()
     let (core, doorbell, _) = try await core([], patient, virtualTime: VirtualTime())
     let stream = core.stream(of: Note.self, bufferingNewest: 1)
     for number in 0..<5 {
-      doorbell.ring(.post(Note(payload: Payload(core.executor, log))))
+      doorbell.ring(.post(Note(core, log)))
       try await eventually { log.all.count == number }
     }
     #expect(log.all == ["worker", "worker", "worker", "worker"])

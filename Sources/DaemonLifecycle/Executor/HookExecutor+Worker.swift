@@ -181,19 +181,19 @@ extension HookExecutor {
 
   /// Waits for a turn. Returns false when the thread is to end, since there was none for a while.
   private func park(_ me: Worker, mayEnd: Bool) -> Bool {
-    if mayEnd, !me.parking.wait(for: .seconds(Self.idleSeconds)) {
-      let ends = state.withLock { state in
-        guard let index = state.idle.firstIndex(where: { $0 === me }) else { return false }
-        state.idle.remove(at: index)
-        state.threads -= 1
-        return true
-      }
-      if ends { return false }
-    } else if mayEnd {
+    guard mayEnd else {
+      me.parking.wait()
       return true
     }
-    // For ever; or it has just been removed, and the signal is on its way.
-    me.parking.wait()
-    return true
+    if me.parking.wait(for: .seconds(Self.idleSeconds)) { return true }
+    let ends = state.withLock { state in
+      guard let index = state.idle.firstIndex(where: { $0 === me }) else { return false }
+      state.idle.remove(at: index)
+      state.threads -= 1
+      return true
+    }
+    // Otherwise it has just been removed, and the signal is on its way.
+    if !ends { me.parking.wait() }
+    return !ends
   }
 }

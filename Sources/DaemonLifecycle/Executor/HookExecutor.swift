@@ -99,7 +99,7 @@ final class HookExecutor: TaskExecutor {
 
   func enqueue(_ item: WorkItem) {
     let isListener = isOnListener
-    let (needsThread, added) = state.withLock { state -> (Bool, Added?) in
+    let (needsWakeUp, added) = state.withLock { state -> (Bool, Added?) in
       state.ready.append(item)
       // It looks for items before it waits.
       if isListener { return (false, nil) }
@@ -110,7 +110,7 @@ final class HookExecutor: TaskExecutor {
       defer { state.listenerSleeps = false }
       return (state.listenerSleeps, nil)
     }
-    guard needsThread, !begin(added) else { return }
+    guard needsWakeUp, !begin(added) else { return }
     poll.wake()
     // Once closed, none but those that run takes the item: as in Dispatch, the caller waits until there is one.
     while state.withLock({ $0.isClosed && !$0.ready.isEmpty && $0.running == 0 }), !addThread() {

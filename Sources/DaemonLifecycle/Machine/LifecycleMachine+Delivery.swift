@@ -146,7 +146,7 @@ extension LifecycleMachine {
   /// Ends a call, whose hook has returned or was not called. A call that was withdrawn is not known any more.
   mutating func ended(_ id: CallID, _ end: CallEnd) {
     guard let call = calls.end(id) else { return }
-    // No driver holds it: it may have the last reference to its observer, or to what was posted.
+    // No task holds it: it may have the last reference to its observer, or to what was posted.
     if case .gone = end { effects.released.append(call) }
     if call.isAbandoned { return endedLate(call, end) }
     record(end, of: call)
