@@ -1,17 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
 import DaemonSystemd
+import Synchronization
 
 private typealias PendingError = MockLifecycleSubject.PendingError
 
 // What a test uses to wait for a core, and to move its clock.
 extension LifecycleCore {
+  /// That of a test's own core, too.
+  private var bench: Harness {
+    guard let bench = harness as? Harness else { preconditionFailure("A core without a harness.") }
+    return bench
+  }
+
+  private func noteSleepers() { bench.sleepers.store(sleeperCount, ordering: .relaxed) }
+
+  package func endSetUp() { bench.endSetUp(of: self) }
+
   /// Returns when nothing is being delivered or waits to be, except behind a hold. Throws the errors of `wait`.
   package nonisolated(nonsending) func untilIdle(
     patience: Duration = .seconds(10), for call: String = "untilIdle()"
   ) async throws(MockLifecycleSubject.PendingError) {
     endSetUp()
-    try await wait(patience, call) { end($0, whenSleeping: nil) }
+    try await wait(patience, call, sleeping: nil)
   }
 
   /// Returns when `count` tasks or more sleep on the clock. Throws the errors of `wait`.
@@ -20,7 +31,7 @@ extension LifecycleCore {
   ) async throws(MockLifecycleSubject.PendingError) {
     endSetUp()
     do {
-      try await wait(patience, "waitUntilSleeping(\(count))") { end($0, whenSleeping: count) }
+      try await wait(patience, "waitUntilSleeping(\(count))", sleeping: count)
       noteSleepers()
     } catch {
       let found = "\(sleeperCount) of \(count) sleep on the mock's clock"
@@ -31,10 +42,11 @@ extension LifecycleCore {
   /// Returns when the waiter is ended. Throws when no hook begins or ends for `patience` of real time meanwhile, or
   /// when the task is cancelled.
   private nonisolated(nonsending) func wait(
-    _ patience: Duration, _ call: String, for register: (Sleeper) -> Void
+    _ patience: Duration, _ call: String, sleeping count: Int?
   ) async throws(MockLifecycleSubject.PendingError) {
     let waiter = Sleeper()
-    register(waiter)
+    bench.add(waiter, whenSleeping: count)
+    look()
     if waiter.hasEnded { return }
     let alarm = Task.detached { await self.end(waiter, after: patience, call) }
     defer { alarm.cancel() }
@@ -52,10 +64,10 @@ extension LifecycleCore {
   /// The while is ten sleeps on Swift's pool, so it takes longer where the pool is busy with other tests: a slow machine
   /// is no failure.
   private func end(_ waiter: Sleeper, after patience: Duration, _ call: String) async {
-    var (seen, sleeps) = (progress, 0)
+    var (seen, sleeps) = ((progress, bench.steps.load(ordering: .relaxed)), 0)
     while sleeps < 10 {
       do { try await Task.sleep(for: min(patience, .seconds(86_400)) / 10) } catch { return }
-      let now = progress
+      let now = (progress, bench.steps.load(ordering: .relaxed))
       sleeps = now == seen ? sleeps + 1 : 0
       seen = now
     }
@@ -73,7 +85,11 @@ extension LifecycleCore {
     endSetUp()
     let target = now.advanced(by: duration)
     // A resume may have begun work that has yet to sleep.
-    await untilQuiet { expectedSleepers }
+    await untilQuiet {
+      // A pause ends sleeps.
+      let isPaused = rest.isIdle && lifecycleState != .foreground
+      return isPaused ? 0 : bench.sleepers.load(ordering: .relaxed)
+    }
     while let next = nextDeadline(until: target) {
       let sleeping = sleeperCount
       moveClock(to: next)
@@ -103,7 +119,7 @@ extension LifecycleCore {
   }
 
   private nonisolated(nonsending) func giveTurn(_ priority: TaskPriority) async {
-    noteStep()
+    bench.steps.add(1, ordering: .relaxed)
     await Task.detached(priority: priority) { await Task.yield() }.value
   }
 }

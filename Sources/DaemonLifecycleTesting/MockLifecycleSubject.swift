@@ -28,7 +28,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
   /// The package's own, without public members.
   @_documentation(visibility: internal)
   public let core: LifecycleCore
-  private let recorder: Recorder
+  private let harness: Harness
   private let patience: Duration
 
   /// Makes a mock in a given state. One in the state `.launching` is launched by ``launch()``, one in the foreground or the
@@ -58,23 +58,24 @@ public final class MockLifecycleSubject: LifecycleObservable {
     serviceManager: FakeServiceManager? = nil, patience: Duration = .seconds(10),
     pool: (any TaskExecutor)?
   ) {
-    let recorder = Recorder()
+    let isAtWork = state == .foreground || state == .background
+    let harness = Harness(isAtWork ? state : nil)
     self.patience = patience
-    self.recorder = recorder
+    self.harness = harness
     // Read now, and not at the first use: what this run stores is for the next.
     let passed = serviceManager.map { manager in
       manager.willRestart()
       return Result { () throws(SystemdError) in try manager.storedDuplicates() }
     }
     core = LifecycleCore(
-      testing: configuration, initialState: state, pool: pool, recorder: recorder,
+      testing: configuration, initialState: state, pool: pool, harness: harness,
       notifyAddress: serviceManager?.address,
       preservation: { () throws(SystemdError) in
         let environment = ServiceEnvironment(serviceManager?.environment ?? [:])
         guard let passed else { return try Preservation(environment) }
         return try Preservation(environment) { () throws(SystemdError) in try passed.get() }
       },
-      exitProcess: { code in recorder.change { $0.exitStatus = code } })
+      exitProcess: { code in harness.change { $0.exitStatus = code } })
   }
 
   deinit { core.close() }
@@ -145,8 +146,8 @@ public final class MockLifecycleSubject: LifecycleObservable {
   @discardableResult
   nonisolated(nonsending) public func launch() async throws(PendingError) -> LifecycleReport {
     let cause = LifecycleCause(.launch)
-    let before = recorder.current.reports.count
-    core.requestLaunch()
+    let before = harness.current.reports.count
+    core.launch { true }
     try await core.untilIdle(patience: patience, for: "launch()")
     return report(since: before, cause, where: Self.isOfLaunch)
   }
@@ -194,13 +195,13 @@ public final class MockLifecycleSubject: LifecycleObservable {
   nonisolated(nonsending) private func report(
     of cause: LifecycleCause, _ call: String, _ event: () -> Void
   ) async throws(PendingError) -> LifecycleReport {
-    let first = recorder.current.reports.count
+    let first = harness.current.reports.count
     try await core.untilIdle(patience: patience, for: call)
     // A launch that fails ends a daemon, and is to be seen by a test of what comes afterwards.
-    let hasFailed = recorder.current.reports.dropFirst(first).contains {
+    let hasFailed = harness.current.reports.dropFirst(first).contains {
       Self.isOfLaunch($0) && !$0.problems.isEmpty
     }
-    let before = hasFailed ? first : recorder.current.reports.count
+    let before = hasFailed ? first : harness.current.reports.count
     event()
     try await core.untilIdle(patience: patience, for: call)
     return report(since: before, cause)
@@ -214,7 +215,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
     since count: Int, _ cause: LifecycleCause,
     where isIncluded: (LifecycleReport) -> Bool = { _ in true }
   ) -> LifecycleReport {
-    let reports = recorder.current.reports.dropFirst(count).filter(isIncluded)
+    let reports = harness.current.reports.dropFirst(count).filter(isIncluded)
     // The only one has a title.
     if reports.count == 1, let report = reports.first { return report }
     return LifecycleReport(cause: cause, entries: reports.flatMap(\.entries))
@@ -235,16 +236,16 @@ public final class MockLifecycleSubject: LifecycleObservable {
   /// The calls of the mock's methods by the code under test so far, in order: `addObserver(Poller)`,
   /// `observe(closure at Clockd/Clock.swift:12)`, `removeObserver(Poller)`, `post(Rotated())`, `holdDeliveries()` and `terminate()`. A
   /// closure is named after its owner's type, or its file and line.
-  public var calls: [String] { recorder.current.calls }
+  public var calls: [String] { harness.current.calls }
 
   /// The notifications delivered so far, in order; each once, however many observers received it.
-  public var delivered: [any LifecycleNotification] { recorder.current.delivered }
+  public var delivered: [any LifecycleNotification] { harness.current.delivered }
 
   /// The reports so far, in order: one for each event that was delivered.
-  public var reports: [LifecycleReport] { recorder.current.reports }
+  public var reports: [LifecycleReport] { harness.current.reports }
 
   /// The status with which a third signal would have ended the process; `nil` if there was none.
-  public var immediateExitStatus: Int32? { recorder.current.exitStatus }
+  public var immediateExitStatus: Int32? { harness.current.exitStatus }
 
   // MARK: Ending a test
 

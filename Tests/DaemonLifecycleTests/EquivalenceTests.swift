@@ -89,22 +89,22 @@ private final class Schedule: Sendable {
     await make(.add(0), subject)
     await make(.add(1), subject)
     await make(.launch, subject)
-    try await subject.core.untilIdle()
+    try await eventually { subject.core.rest.isIdle }
     for move in moves {
       await make(move, subject)
-      try await subject.core.untilIdle()
+      try await eventually { subject.core.rest.isIdle }
     }
     state.withLock { $0.hold }?.cancel()
-    try await subject.core.untilIdle()
+    try await eventually { subject.core.rest.isIdle }
     await make(.event(.terminate), subject)
-    try await subject.core.untilIdle()
+    try await eventually { subject.core.rest.isIdle }
     for observer in observers { observer.play.withLock { $0 = nil } }
     return state.withLock { $0.log }
   }
 
   private func make(_ move: Move, _ subject: any LifecycleObservable) async {
     switch move {
-    case .launch: subject.core.requestLaunch()
+    case .launch: subject.core.launch { true }
     case .event(let kind): subject.core.receive(LifecycleEvent(kind))
     case .post(let number):
       // Behind a hold a post would wait for ever.

@@ -40,7 +40,7 @@ import Testing
     try await subject?.start()
     let core = try #require(subject).core
     let task = Task { try await LifecycleClock(keeper: core).sleep(until: .distantFuture) }
-    try await core.waitUntilSleeping(1)
+    try await eventually { core.sleeperCount == 1 }
     subject = nil
     await #expect(throws: CancellationError.self) { try await task.value }
   }

@@ -55,7 +55,7 @@ struct ObservedCore {
   ) {
     log = FactLog(isServiceManager: isServiceManager)
     core = LifecycleCore(
-      configuration: configuration, virtualTime: time, sinks: [log],
+      configuration: configuration, virtualTime: time, harness: Harness(), sinks: [log],
       watchdogPeriod: watchdogPeriod, exitProcess: { _ in })
   }
 

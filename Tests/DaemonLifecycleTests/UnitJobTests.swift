@@ -35,7 +35,7 @@ import Testing
     let time = VirtualTime()
     let core = LifecycleCore(
       configuration: LifecycleConfiguration(stopDelay: stopDelay, logging: .off), virtualTime: time,
-      asksForUnitJob: true, exitProcess: { _ in })
+      harness: Harness(), asksForUnitJob: true, exitProcess: { _ in })
     let asker = Asker(Subject(core))
     _ = await core.launch()
     core.receive(LifecycleEvent(.terminate))

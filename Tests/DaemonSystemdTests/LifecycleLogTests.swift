@@ -22,7 +22,8 @@ import Testing
     let journal = JournalWriter(path: fake.path) { _ in false }
     let log = LifecycleLog(journal: journal, logging: .problems)
     return LifecycleCore(
-      configuration: LifecycleConfiguration(), virtualTime: VirtualTime(), sinks: [log],
+      configuration: LifecycleConfiguration(), virtualTime: VirtualTime(), harness: Harness(),
+      sinks: [log],
       watchdogPeriod: nil, exitProcess: { _ in })
   }
 

@@ -217,7 +217,7 @@ import Testing
   // MARK: Removal
 
   /// Removes an observer at the last moment: its hook is the next of a driver that sends messages before.
-  private final class Remover: LifecycleRecorder {
+  private final class Remover: LifecycleHarness {
     let remove = Mutex<(@Sendable () -> Void)?>(nil)
     func willDeliver(_ notification: any LifecycleNotification) {
       if notification is ShouldSaveState { remove.withLock { $0 }?() }
@@ -229,22 +229,27 @@ import Testing
     func didHold() {}
     func didTerminate() {}
     func didFinish(_ report: LifecycleReport) {}
+    var initialState: LifecycleState? { nil }
+    func endSetUp(of core: LifecycleCore) {}
+    func delays(_ input: DelayedInput) -> Bool { false }
+    func inputs(isIdle: Bool) -> [DelayedInput] { [] }
+    func waits(isIdle: Bool, sleeping: Int) -> [Sleeper] { [] }
   }
 
   @Test func noHookBeginsAfterARemoval() async throws {
     let remover = Remover()
     let core = LifecycleCore(
       configuration: .init(signals: [:], logging: .off), initialState: .foreground,
-      recorder: remover)
+      harness: remover)
     let log = Log()
     let (first, second) = (Listener("first", log), Listener("second", log))
     core.add(first)
     core.add(second)
-    try await core.untilIdle()
+    try await eventually { core.rest.isIdle }
     log.clear()
     remover.remove.withLock { $0 = { core.remove(owner: second) } }
     core.receive(LifecycleEvent(.pause(for: .operator)))
-    try await core.untilIdle()
+    try await eventually { core.rest.isIdle }
     #expect(log.all == ["second background", "first background", "first save"])
     remover.remove.withLock { $0 = nil }
     core.close()

@@ -24,7 +24,7 @@ import Testing
     try? core.executor.listen()
     var reports = core.stream(of: LifecycleReport.self, bufferingNewest: 64)
       .makeAsyncIterator()
-    core.requestLaunch()
+    core.launch { true }
     _ = await reports.next()
     return reports
   }

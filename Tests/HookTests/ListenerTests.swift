@@ -72,7 +72,7 @@ private final class Doorbell: LifecycleSource {
     for observer in observers { core.add(observer) }
     var reports = core.stream(of: LifecycleReport.self, bufferingNewest: 64)
       .makeAsyncIterator()
-    core.requestLaunch()
+    core.launch { true }
     _ = await reports.next()
     try await untilIdle(core.executor)
     return (core, doorbell, reports)
@@ -249,7 +249,7 @@ private final class Doorbell: LifecycleSource {
         for _ in 0..<count { doorbell.ring(.saveState) }
       }
     }
-    try await core.untilIdle()
+    try await eventually { core.rest.isIdle }
     #expect(heard.withLock { $0.sorted() } == Array(0..<3 * count))
     #expect(mostThreads.load(ordering: .relaxed) <= HookExecutor.extraThreads + 2)
     // Those that a busy machine brings, where a hook waits for a processor, end when they are idle.

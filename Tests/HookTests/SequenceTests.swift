@@ -174,7 +174,7 @@ import Testing
     for member in members { core.add(member) }
     var reports = core.stream(of: LifecycleReport.self, bufferingNewest: 64)
       .makeAsyncIterator()
-    core.requestLaunch()
+    core.launch { true }
     let report = try #require(await reports.next())
     #expect(Array(log.all.prefix(200)) == numbers(0..<200))
     #expect(outcomes([report.entries[150]]) == ["timedOut"])

@@ -9,9 +9,9 @@ struct Effects: ~Copyable, Sendable {
   enum Message: Sendable {
     /// For the sinks.
     case fact(LifecycleFact)
-    /// A step begins: for streams and recorders.
+    /// A step begins: for streams and mocks.
     case announced(LifecycleStep, LifecycleCause, at: MonotonicTime)
-    /// For streams and recorders; a health check's for recorders alone.
+    /// For streams and mocks; a health check's for mocks alone.
     indirect case reported(LifecycleReport, isHealthCheck: Bool)
     /// For the poster.
     indirect case answered(LifecyclePost, LifecycleReport)

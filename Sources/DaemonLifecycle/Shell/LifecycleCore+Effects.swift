@@ -150,10 +150,10 @@ extension LifecycleCore {
         let notification = step.notification(
           LifecycleContext(cause: cause, time: LifecycleClock.Instant(time)))
       else { return }
-      recorder?.willDeliver(notification)
+      harness?.willDeliver(notification)
       resume(notification, mail.streams)
     case .reported(let report, let isHealthCheck):
-      recorder?.didFinish(report)
+      harness?.didFinish(report)
       if !isHealthCheck { resume(report, mail.streams) }
     case .answered: break
     case .launchEnded(let report, let waiters): waiters(report)

@@ -10,7 +10,7 @@ extension LifecycleCore {
     _ observer: some LifecycleObserver, isOwned: Bool = true,
     _ options: ObserverEntry.Options = .init()
   ) {
-    recorder?.didAdd(observer)
+    harness?.didAdd(observer)
     let hooks = TypeHooks.of(type(of: observer))
     let candidates = change { state, now in
       let owner = ObjectIdentifier(observer)
@@ -37,7 +37,7 @@ extension LifecycleCore {
     closures: [Hook], owner: (any AnyObject & Sendable)?, _ options: ObserverEntry.Options,
     name: ObserverName
   ) -> ObserverID {
-    recorder?.didObserve(options.name(orElse: name).description)
+    harness?.didObserve(options.name(orElse: name).description)
     let (id, candidates) = change { state, now in
       let id = state.machine.registry.members.nextID(state.newID())
       let entry = ObserverEntry(id: id, closures: closures, owner: owner, options, name: name)
@@ -90,7 +90,7 @@ extension LifecycleCore {
 
   /// Removes everything that the object has registered, as an observer and as an owner.
   func remove(owner: AnyObject) {
-    recorder?.didRemove(owner)
+    harness?.didRemove(owner)
     let ownerID = ObjectIdentifier(owner)
     change { state, now in
       state.handle(.remove(state.index.ids(of: ownerID)), at: now)

@@ -94,10 +94,7 @@ extension LifecycleCore {
   nonisolated(nonsending) func post(_ notification: any CustomNotification) async
     -> LifecycleReport
   {
-    if let recorder {
-      recorder.didPost(notification)
-      endSetUp()
-    }
+    harness?.didPost(notification)
     if isBeforeLaunch(of: SetUp.current) {
       handle(.post(LifecyclePost(notification), inside: nil))
       return LifecycleReport(cause: LifecycleCause(.api), entries: [])
@@ -114,9 +111,8 @@ extension LifecycleCore {
       // A checked one, whose hand-over the thread sanitizer knows.
       await withCheckedContinuation { continuation in
         post.answer = { continuation.resume(returning: $0) }
-        if recorder == nil || inside != nil || round != nil || !queueBehindLaunch(post) {
-          handle(.post(post, inside: inside))
-        }
+        let input = LifecycleMachine.Input.post(post, inside: inside)
+        if !isDelayed(input) { handle(input) }
         // Cancelled, or waited for, before the core had it.
         if Task.isCancelled || round?.isAwaited == true { handle(.hasten(post)) }
       }

@@ -2,28 +2,14 @@
 package import DaemonSystemd
 import Synchronization
 
-/// A recorder of the inputs and outputs of a core, for the mock.
-///
-/// It is called without a lock of the core, on any thread; `didFinish` and `willDeliver` in the order of the facts.
-package protocol LifecycleRecorder: AnyObject, Sendable {
-  func didAdd(_ observer: any LifecycleObserver)
-  func didObserve(_ observer: String)
-  func didRemove(_ observerOrOwner: AnyObject)
-  func didPost(_ notification: any LifecycleNotification)
-  func didHold()
-  func didTerminate()
-  func willDeliver(_ notification: any LifecycleNotification)
-  func didFinish(_ report: LifecycleReport)
-}
-
 // The parts of a core that the test kit uses. The mock is the same core with a clock that a test moves, no sources, and
-// no process to end. Code for waiting is in the test kit, since every daemon contains what is here.
+// no process to end.
 extension LifecycleCore {
   /// - Parameter pool: The executor of work in the foreground, for an exploration, which performs what `takeReady` returns;
   ///   `nil` for Swift's pool, and threads.
   package convenience init(
     testing configuration: LifecycleConfiguration, initialState: LifecycleState,
-    pool: (any TaskExecutor)?, recorder: any LifecycleRecorder, notifyAddress: String?,
+    pool: (any TaskExecutor)?, harness: any LifecycleHarness, notifyAddress: String?,
     preservation: @escaping @Sendable () throws(SystemdError) -> Preservation,
     exitProcess: @escaping @Sendable (Int32) -> Void
   ) {
@@ -42,103 +28,30 @@ extension LifecycleCore {
       executor: pool == nil
         ? HookExecutor(endsWhenIdle: true)
         : HookExecutor(endsWhenIdle: true, pool: pool, startThread: { _, _ in true }),
-      recorder: recorder, sinks: [log] + wiring.sinks, readiness: wiring.readiness,
+      harness: harness, sinks: [log] + wiring.sinks, readiness: wiring.readiness,
       preservation: PreservationSlot(preservation),
       exitProcess: exitProcess)
-    change { state, now in
-      switch initialState {
-      case .launching: return
-      // It has nothing to end, and has ended.
-      case .terminated: return state.handle(.event(LifecycleEvent(.terminate)), at: now)
-      case .background:
-        state.handle(.event(LifecycleEvent(.pause(for: .operator))), at: now)
-      case .foreground: break
-      }
-      state.mockState = initialState
+    switch initialState {
+    case .launching, .foreground: break
+    case .background: handle(.event(LifecycleEvent(.pause(for: .operator))))
+    // It has nothing to end, and has ended.
+    case .terminated: handle(.event(LifecycleEvent(.terminate)))
     }
-  }
-
-  /// Launches a mock of a daemon at work: what was added before its test asks for something receives the launch and the
-  /// foreground together, in order.
-  ///
-  /// - Parameter event: What is asked for. It waits for the end of that launch, which a termination would overtake.
-  /// - Returns: Whether the event waits.
-  @discardableResult package func endSetUp(with event: LifecycleEvent? = nil) -> Bool {
-    if state.withLock({ $0.mockState != nil }) { prepareReadiness() }
-    let isInside =
-      HookCall.current?.core === self || ForegroundRound.current?.clock?.keeper === self
-    return change { state, now in
-      if state.mockState.take() != nil {
-        state.isMockLaunching = true
-        state.handle(.launch { _ in }, at: now)
-      }
-      // A hook's own is the daemon's, and so is that of work in the foreground.
-      if isInside { return false }
-      if case .checkHealth? = event?.request { return false }
-      let waits = state.isMockLaunching && !state.machine.isIdle
-      if waits, let event { state.earlyInputs.append(.event(event)) }
-      return waits
-    }
-  }
-
-  /// Puts a post behind what was asked for during the launch; returns false when nothing was.
-  @inline(never) func queueBehindLaunch(_ post: AwaitedPost) -> Bool {
-    state.withLock { state in
-      if state.earlyInputs.isEmpty { return false }
-      state.earlyInputs.append(.post(post, inside: nil))
-      return true
-    }
-  }
-
-  func receiveEarly(_ state: inout State) {
-    state.isMockLaunching = false
-    let early = state.earlyInputs
-    state.earlyInputs = []
-    for input in early { state.handle(input, at: now) }
   }
 
   package func event(for signal: UnixSignal, cause: LifecycleCause) -> LifecycleEvent? {
     configuration.signals.event(of: signal, cause)
   }
 
-  package func requestLaunch() {
-    prepareReadiness()
-    handle(.launch { _ in })
-  }
-
   package var isReady: Bool { state.withLock { $0.machine.isReady } }
 
   @inline(never) package var exit: LifecycleExit? { state.withLock { $0.machine.stop.exit } }
 
-  /// Ends the waiter when `count` tasks or more sleep on the clock; `nil`: when nothing is being delivered and nothing
-  /// waits to be, except behind a hold.
-  package func end(_ waiter: Sleeper, whenSleeping count: Int?) {
-    change { state, _ in state.testWaiters.append((waiter, count)) }
-  }
-
-  func endTestWaiters(_ state: inout State) {
-    let (isIdle, count) = (state.machine.isIdle, state.sleeperCount)
-    func isOver(_ waiter: (sleeper: Sleeper, count: Int?)) -> Bool {
-      waiter.count.map { $0 <= count } ?? isIdle
-    }
-    for waiter in state.testWaiters where isOver(waiter) {
-      state.effects.messages.append(.reached(waiter.sleeper))
-    }
-    state.testWaiters.removeAll(where: isOver)
-  }
+  /// Has the harness look whether something has ended.
+  package func look() { change { _, _ in } }
 
   /// How many tasks sleep on the clock.
   package var sleeperCount: Int { state.withLock { $0.sleeperCount } }
-
-  package func noteSleepers() { virtualTime?.sleepers.store(sleeperCount, ordering: .relaxed) }
-
-  /// How many tasks are to sleep: those that did when the test last waited for that; none in a pause, which ends sleeps.
-  package var expectedSleepers: Int {
-    let isPaused = state.withLock {
-      $0.machine.isIdle && $0.machine.registry.state != .foreground
-    }
-    return isPaused ? 0 : virtualTime?.sleepers.load(ordering: .relaxed) ?? 0
-  }
 
   /// Takes a job that is ready: it is performed by the call, isolated to an executor.
   package func takeReady() -> (@Sendable (UnownedSerialExecutor) -> Void)? {
@@ -160,14 +73,7 @@ extension LifecycleCore {
     return state.withLock { nextDeadline($0) }.flatMap { $0 <= limit ? $0 : nil }
   }
 
-  package func moveClock(to instant: MonotonicTime) {
-    virtualTime?.advance(to: instant)
-  }
-
-  /// Notes that a test is moving the clock.
-  package func noteStep() {
-    virtualTime?.steps.add(1, ordering: .relaxed)
-  }
+  package func moveClock(to instant: MonotonicTime) { virtualTime?.advance(to: instant) }
 
   /// One sentence for each thing that is pending.
   package var pending: [String] {
@@ -198,20 +104,16 @@ extension LifecycleCore {
     return "\(call.name) (\(type))"
   }
 
-  /// Changes when a hook begins or ends, and while a test moves the clock.
+  /// Changes when a hook begins or ends.
   package struct Progress: Equatable {
     fileprivate let calls: [CallID]
-    fileprivate let steps: UInt64
   }
 
   package var progress: Progress {
-    let calls = state.withLock { $0.machine.hooksUnderWay }
-    return Progress(calls: calls, steps: virtualTime?.steps.load(ordering: .relaxed) ?? 0)
+    Progress(calls: state.withLock { $0.machine.hooksUnderWay })
   }
 }
 
 extension LifecycleCore.State {
-  fileprivate var sleeperCount: Int {
-    timers.count + machine.works.all.count(where: \.isWaiting)
-  }
+  var sleeperCount: Int { timers.count + machine.works.all.count(where: \.isWaiting) }
 }

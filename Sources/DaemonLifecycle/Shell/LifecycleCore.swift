@@ -45,14 +45,6 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var earlyFacts: [LifecycleFact] = []
     /// Show whether the daemon is ready; most daemons have none.
     var readiness: [any ReadinessOutput]
-    /// The state that a mock has until its test asks for something: then it is launched.
-    var mockState: LifecycleState?
-    /// Whether that launch is under way.
-    var isMockLaunching = false
-    /// What was asked for meanwhile.
-    var earlyInputs: [LifecycleMachine.Input] = []
-    /// Tests that wait: until so many tasks sleep on the clock, or until nothing is being delivered.
-    var testWaiters: [(sleeper: Sleeper, count: Int?)] = []
     /// Grows with each critical section that has something to show to probes.
     var readinessNumber: UInt64 = 0
     var lastID: UInt64 = 0
@@ -75,7 +67,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   let callerExecutor: CallerExecutor
   /// The time of a test; `nil` for the kernel's.
   let virtualTime: VirtualTime?
-  package let recorder: (any LifecycleRecorder)?
+  /// What a mock has around its core; `nil` in a daemon.
+  package let harness: (any LifecycleHarness)?
   /// Ends the process: `_exit`, or what a test puts in its place.
   let exitProcess: @Sendable (Int32) -> Void
   let state: Mutex<State>
@@ -88,7 +81,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   init(
     configuration: LifecycleConfiguration, initialState: LifecycleState = .launching,
     virtualTime: VirtualTime? = nil, executor: HookExecutor = HookExecutor(),
-    recorder: (any LifecycleRecorder)? = nil,
+    harness: (any LifecycleHarness)? = nil,
     sinks: [any LifecycleSink]? = [], readiness: [any ReadinessOutput] = [],
     watchdogPeriod: Duration? = nil, asksForUnitJob: Bool = false,
     preservation: PreservationSlot? = nil,
@@ -98,7 +91,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     self.executor = executor
     callerExecutor = CallerExecutor(executor)
     self.virtualTime = virtualTime
-    self.recorder = recorder
+    self.harness = harness
     self.preservation = preservation ?? PreservationSlot(configuration)
     self.exitProcess = exitProcess
     let policy = LifecycleMachine.Policy(
@@ -109,7 +102,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
       State(
         machine: LifecycleMachine(policy, state: initialState), asksForUnitJob: asksForUnitJob,
         sinks: sinks, readiness: readiness))
-    state.withLock { $0.effects.announces = recorder != nil }
+    state.withLock { $0.effects.announces = harness != nil }
     executor.client = self
   }
 
@@ -139,8 +132,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   deinit { executor.close() }
 
   package var now: MonotonicTime { virtualTime?.now ?? .now() }
-  @inline(never) var lifecycleState: LifecycleState {
-    state.withLock { $0.mockState ?? $0.machine.registry.state }
+  @inline(never) package var lifecycleState: LifecycleState {
+    harness?.initialState ?? state.withLock { $0.machine.registry.state }
   }
   @inline(never) var isTerminating: Bool { state.withLock { $0.machine.isTerminating } }
 
@@ -155,8 +148,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// Takes an event from outside; from any thread.
   @inline(never)
   package func receive(_ event: LifecycleEvent) {
-    if recorder != nil, endSetUp(with: event) { return }
-    handle(.event(event))
+    if !isDelayed(.event(event)) { handle(.event(event)) }
     if case .describe = event.request { logThreads("Described") { .info($0) } }
   }
 
@@ -242,11 +234,10 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// `change` has a copy for each of its callers.
   @inline(never)
   private func bind(_ state: inout State, _ work: inout Errands) -> Bool {
-    if state.isMockLaunching, state.machine.isIdle { receiveEarly(&state) }
+    if let harness { ended(&state, harness) }
     bindStarts(&state, &work)
     if state.effects.hasRare { bindRare(&state, &work) }
     work.readiness = nextReadiness(&state)
-    if !state.testWaiters.isEmpty { endTestWaiters(&state) }
     if !state.effects.messages.isEmpty, !state.isSending {
       state.isSending = true
       work.mail = takeMail(&state)
@@ -284,7 +275,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   // MARK: Holds
 
   func hold() -> LifecycleToken {
-    recorder?.didHold()
+    harness?.didHold()
     handle(.hold)
     return LifecycleToken { [weak self] in self?.handle(.release) }
   }

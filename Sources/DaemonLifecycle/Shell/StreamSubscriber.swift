@@ -40,7 +40,7 @@ extension LifecycleCore {
     continuation.onTermination = { [weak self] _ in
       // Released outside of the lock.
       _ = self?.state.withLock { state in
-        defer { state.effects.announces = self?.recorder != nil || !state.streams.isEmpty }
+        defer { state.effects.announces = self?.harness != nil || !state.streams.isEmpty }
         return state.streams.firstIndex { $0.id == id }.map { state.streams.remove(at: $0) }
       }
     }

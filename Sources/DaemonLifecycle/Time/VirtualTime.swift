@@ -5,10 +5,6 @@ import Synchronization
 /// The time of a mock's core, which passes only when a test advances it.
 final class VirtualTime: Sendable {
   private let nanoseconds = Atomic<Int64>(0)
-  /// A number that grows each time a test moves the clock.
-  let steps = Atomic<UInt64>(0)
-  /// How many tasks slept when the test last waited for that.
-  let sleepers = Atomic<Int>(0)
   var now: MonotonicTime { MonotonicTime(nanoseconds: nanoseconds.load(ordering: .acquiring)) }
   func advance(to time: MonotonicTime) {
     nanoseconds.max(time.nanoseconds, ordering: .acquiringAndReleasing)
