@@ -45,7 +45,8 @@ final class DescriptorLossTests: XCTestCase {
       for kind in ["files", "sockets", "eventfds"] {
         let daemon = try daemon(["robbed", place, kind, path], until: "robbed")
         try endsWell(daemon)
-        XCTAssertTrue(kind == "sockets" || daemon.output.contains("untouched"), kind)
+        XCTAssertTrue(
+          kind == "sockets" || daemon.output.contains("untouched"), "\(kind): \(daemon.output)")
         XCTAssertEqual(try String(contentsOfFile: path, encoding: .utf8), content)
       }
     }

@@ -145,13 +145,13 @@ final class DaemonUnderTest {
     timeout: Duration? = nil
   ) -> Output {
     add(
-      MachineObserver(
+      Member(
         id: nextID(), phase: phase, name: name, receives: [], timeout: timeout, work: work))
   }
 
   private func nextID() -> ObserverID { machine.registry.members.nextID(UInt64(ids.count + 1)) }
 
-  private func add(_ member: MachineObserver) -> Output {
+  private func add(_ member: Member) -> Output {
     ids.append(member.id)
     return give(.add(member))
   }
@@ -174,7 +174,7 @@ final class DaemonUnderTest {
     timeout: Duration? = nil
   ) -> Output {
     add(
-      MachineObserver(
+      Member(
         id: nextID(), phase: phase, name: .type(Int.self),
         receives: types?.map { ObjectIdentifier($0) } ?? [nil], timeout: timeout))
   }

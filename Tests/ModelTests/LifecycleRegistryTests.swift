@@ -239,8 +239,8 @@ import Testing
     #expect(registry.next()?.step.name == "the end of work")
   }
 
-  private func throughout(_ id: ObserverID) -> MachineObserver {
-    MachineObserver(
+  private func throughout(_ id: ObserverID) -> Member {
+    Member(
       id: id, phase: .standard, name: .given("work"), receives: [],
       work: WorkOptions(form: .throughout))
   }

@@ -109,7 +109,7 @@ struct MachineModel {
       workID = shared.machine.registry.members.nextID(100)
       give(
         .add(
-          MachineObserver(
+          Member(
             id: workID, phase: LifecyclePhase(order: 1), name: .given("work"), receives: [],
             timeout: .seconds(5), work: work)))
     }
@@ -233,7 +233,7 @@ struct MachineModel {
       bodyID = shared.machine.registry.members.nextID(101)
       give(
         .add(
-          MachineObserver(
+          Member(
             id: bodyID, phase: .standard, name: .body, receives: [],
             work: WorkOptions(form: .body))))
     case .bodyEnds, .bodyFails:
@@ -299,7 +299,7 @@ struct MachineModel {
     let phase = LifecyclePhase(order: 0, isConcurrent: setup.isConcurrent)
     give(
       .add(
-        MachineObserver(
+        Member(
           id: observers[index].id, phase: phase, name: .type(Note.self), receives: Self.receives)))
   }
 

@@ -250,7 +250,7 @@ struct MachineSimulation: ~Copyable {
     let phase = lies(.addsToAnotherPhase) ? LifecyclePhase(order: 2) : observer.phase
     give(
       .add(
-        MachineObserver(
+        Member(
           id: observer.id, phase: phase, name: .type(Note.self),
           receives: receives.map { ObjectIdentifier($0) })))
   }
@@ -279,7 +279,7 @@ struct MachineSimulation: ~Copyable {
     works.append(SimulatedWork(id: id, phase: phase, options: work))
     give(
       .add(
-        MachineObserver(
+        Member(
           id: id, phase: phase, name: .given("work \(lastID)"), receives: [],
           timeout: random.chance(30) ? .seconds(random.below(10)) : nil, work: work)))
   }

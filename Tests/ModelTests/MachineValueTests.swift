@@ -7,8 +7,8 @@ import Testing
 
 // The small values that the machine is made of, each by its own rules.
 
-private func member(_ value: UInt64, slot: Int = 0) -> MachineObserver {
-  MachineObserver(
+private func member(_ value: UInt64, slot: Int = 0) -> Member {
+  Member(
     id: ObserverID(value: value, slot: slot), phase: .standard, name: .type(Int.self),
     receives: [ObjectIdentifier(ShouldSaveState.self), nil])
 }
@@ -203,7 +203,7 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   /// Those of a concurrent phase begin together, and none follows itself.
   @Test(arguments: [true, false]) func anObserverFollowsThoseBeforeIt(_ isConcurrent: Bool) {
     let observers = [(1, 0), (2, 1), (3, 1)].map { value, order in
-      MachineObserver(
+      Member(
         id: ObserverID(value: value),
         phase: LifecyclePhase(order: order, isConcurrent: isConcurrent),
         name: .type(Int.self), receives: [])

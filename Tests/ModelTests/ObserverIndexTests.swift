@@ -19,7 +19,7 @@ import Testing
   private struct Model {
     var table = LifecycleMembers()
     var index = ObserverIndex()
-    var entries: [ObserverID: ObserverEntry] = [:]
+    var entries: [ObserverID: Member] = [:]
     var owners: [Owner] = []
     var lastID: UInt64 = 0
     /// Ids of those that were removed.
@@ -32,7 +32,7 @@ import Testing
       guard self.index.hasObserver(ObjectIdentifier(object)) == isThere else { return false }
       if !isThere {
         owners[index].observer = insert {
-          ObserverEntry(
+          Member(
             id: $0, observer: object, isOwned: false, number: 1, hooks: .of(type(of: object)),
             .init())
         }
@@ -43,7 +43,7 @@ import Testing
     mutating func addClosure(_ index: Int) {
       guard let object = owners[index].object else { return }
       let id = insert {
-        ObserverEntry(id: $0, closures: [.wildcard { _ in }], owner: object, .init(), name: .body)
+        Member(id: $0, closures: [.wildcard { _ in }], owner: object, .init(), name: .body)
       }
       owners[index].closures.insert(id)
     }
@@ -68,7 +68,7 @@ import Testing
       owners = []
     }
 
-    mutating func insert(_ make: (ObserverID) -> ObserverEntry) -> ObserverID {
+    mutating func insert(_ make: (ObserverID) -> Member) -> ObserverID {
       lastID += 1
       let id = table.nextID(lastID)
       let entry = make(id)
@@ -99,7 +99,7 @@ import Testing
       case 2: if let index { model.addClosure(index) }
       case 3:
         _ = model.insert {
-          ObserverEntry(id: $0, closures: [.wildcard { _ in }], owner: nil, .init(), name: .body)
+          Member(id: $0, closures: [.wildcard { _ in }], owner: nil, .init(), name: .body)
         }
       case 4:
         // Dies with all that it has registered; its address is free for another.

@@ -151,7 +151,7 @@ extension LifecycleObservable {
   }
 
   private func token(
-    _ hook: Hook, _ options: ObserverEntry.Options, _ name: ObserverName
+    _ hook: Hook, _ options: Member.Options, _ name: ObserverName
   ) -> LifecycleToken {
     let core = core
     let id = core.add(closures: [hook], owner: nil, options, name: name)

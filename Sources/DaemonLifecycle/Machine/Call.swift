@@ -28,7 +28,7 @@ struct Call: Sendable {
   let delivery: DeliveryID
   /// The constants of its delivery, which outlive the delivery.
   let constants: Delivery.Constants
-  let member: MachineObserver
+  let member: Member
   /// The index of the hook among the member's.
   let hook: Int
   /// What calls the hook and cancels it, which the machine only keeps; `nil` until the shell has made it.
@@ -44,7 +44,7 @@ struct Call: Sendable {
   var runningIndex = 0
 
   init(
-    of constants: Delivery.Constants, in delivery: DeliveryID, _ member: MachineObserver,
+    of constants: Delivery.Constants, in delivery: DeliveryID, _ member: Member,
     hook: Int = 0, began: MonotonicTime, time: CallTime, progress: Progress = .enqueued
   ) {
     self.delivery = delivery

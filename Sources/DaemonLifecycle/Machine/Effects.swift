@@ -32,7 +32,7 @@ struct Effects: ~Copyable, Sendable {
   /// The status with which to exit at once, under the lock: for the third signal.
   var exitsWith: Int32?
   /// Observers that have left the table.
-  var removed: [MachineObserver] = []
+  var removed: [Member] = []
   /// The number of a health check that has begun, for which Swift's executors are to be checked.
   var healthRound: UInt64?
   /// What is to be done with the bodies of work, in order.

@@ -10,7 +10,7 @@ extension LifecycleMachine {
   ///
   /// Inlined with what it calls, or the compiler copies the machine, which is 1.3 kB, for each call.
   @inline(__always) mutating func callTime(
-    of member: MachineObserver, in id: DeliveryID, of constants: Delivery.Constants
+    of member: Member, in id: DeliveryID, of constants: Delivery.Constants
   ) -> CallTime? {
     let own = ownDeadline(of: member, constants.step, from: now)
     let outer = constants.outer?.deadline ?? .distantFuture
@@ -30,7 +30,7 @@ extension LifecycleMachine {
 
   /// Returns the deadline of a call where there is no budget.
   @inline(__always) private func ownDeadline(
-    of member: MachineObserver, _ step: LifecycleStep, from began: MonotonicTime
+    of member: Member, _ step: LifecycleStep, from began: MonotonicTime
   ) -> MonotonicTime {
     member.limit(of: step).map { began.advanced(by: $0) }
       ?? began.advanced(byNanoseconds: policy.hookNanoseconds)
@@ -65,7 +65,7 @@ extension LifecycleMachine {
   ///
   /// - Parameter newcomer: One that was added later. Its limit is compared with the whole time before the save, since a look
   ///   at all others would cost each the more, the more there are; of many alike one is enough.
-  mutating func warnOfLimits(of newcomer: MachineObserver? = nil) {
+  mutating func warnOfLimits(of newcomer: Member? = nil) {
     guard hasLimits, registry.state != .launching, !isTerminating else { return }
     let budget = StopBudget(policy, allowed: stop.allowed, from: now)
     let pause = LifecycleStep.kind(.didEnterBackground)
@@ -91,7 +91,7 @@ extension LifecycleMachine {
     }
   }
 
-  private mutating func warnOfLimit(of member: MachineObserver, in share: Duration) {
+  private mutating func warnOfLimit(of member: Member, in share: Duration) {
     let time = share - policy.grace(in: share)
     guard let timeout = member.timeout, timeout > time else { return }
     effects.publish(

@@ -193,7 +193,7 @@ extension LifecycleMachine {
   }
 
   /// Whether work must not begin now: it needs what the hooks before its own provide.
-  private mutating func isHeldBack(_ work: MachineObserver, _ step: LifecycleStep) -> Bool {
+  private mutating func isHeldBack(_ work: Member, _ step: LifecycleStep) -> Bool {
     step.kind == .willEnterForeground
       && unentered.first(in: registry.members).map(work.follows) ?? false
   }

@@ -64,7 +64,7 @@ extension LifecycleMachine {
   /// Has a work do what a step asks for, as its hook would: the call waits for that. Without anything to wait for, there is
   /// none.
   mutating func beginWork(
-    _ member: MachineObserver, in id: DeliveryID, _ constants: Delivery.Constants, _ time: CallTime
+    _ member: Member, in id: DeliveryID, _ constants: Delivery.Constants, _ time: CallTime
   ) {
     let (begins, observer) = (constants.step.beginsWork, member.id)
     // Its caller has gone on.

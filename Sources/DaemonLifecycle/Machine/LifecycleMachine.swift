@@ -84,7 +84,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case post(LifecyclePost, inside: CallID?)
     /// Its poster was cancelled.
     case hasten(LifecyclePost)
-    case add(MachineObserver)
+    case add(Member)
     case remove([ObserverID])
     case hold, release
     case ended(CallID, CallEnd)
@@ -285,7 +285,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   // MARK: Observers
 
-  private mutating func add(_ member: MachineObserver) {
+  private mutating func add(_ member: Member) {
     registry.add(member)
     if let work = member.work {
       works.add(Work(member))

@@ -57,9 +57,9 @@ struct Unentered: Sendable {
   }
 
   /// Returns the first of those that failed.
-  mutating func first(in members: borrowing LifecycleMembers) -> MachineObserver? {
+  mutating func first(in members: borrowing LifecycleMembers) -> Member? {
     if let known = first.flatMap({ members[$0] }) { return known }
-    var found: MachineObserver?
+    var found: Member?
     for id in failed {
       if let member = members[id], found.map({ member.precedes($0) }) ?? true { found = member }
     }

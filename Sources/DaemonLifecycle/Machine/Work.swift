@@ -52,7 +52,7 @@ struct Work: Sendable {
   }
 
   /// Its constants, which outlive its membership.
-  let member: MachineObserver
+  let member: Member
   var state = State.resting
   var lastRun: UInt64 = 0
   /// The failures over all runs: a pause does not reset them.
@@ -75,7 +75,7 @@ struct Work: Sendable {
   var published: String?
   var hasFailed = false
 
-  init(_ member: MachineObserver) {
+  init(_ member: Member) {
     self.member = member
     history = member.work!.restarts.map { RestartHistory($0) }
   }

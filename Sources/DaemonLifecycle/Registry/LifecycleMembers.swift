@@ -75,7 +75,7 @@ struct LifecycleMembers: Sendable {
   /// Sorted by phase.
   private var groups: [Group] = []
   /// By the slot of their id; `nil`: free.
-  private var observers: [MachineObserver?] = []
+  private var observers: [Member?] = []
   /// By slot, too.
   private var progress: [ObserverProgress] = []
   private var free: [Int] = []
@@ -84,9 +84,9 @@ struct LifecycleMembers: Sendable {
   private var cursor = 0
 
   var count: Int { observers.count - free.count }
-  var all: [MachineObserver] { observers.compactMap { $0 } }
+  var all: [Member] { observers.compactMap { $0 } }
 
-  subscript(id: ObserverID) -> MachineObserver? {
+  subscript(id: ObserverID) -> Member? {
     guard id.slot < observers.count, let observer = observers[id.slot], observer.id == id else {
       return nil
     }
@@ -104,7 +104,7 @@ struct LifecycleMembers: Sendable {
   }
 
   /// Adds an observer, whose id is the next one.
-  mutating func add(_ observer: MachineObserver) {
+  mutating func add(_ observer: Member) {
     if observer.id.slot == observers.endIndex {
       observers.append(observer)
       progress.append(ObserverProgress())
@@ -121,7 +121,7 @@ struct LifecycleMembers: Sendable {
     groups[position].ids.append(observer.id)
   }
 
-  mutating func remove(_ id: ObserverID) -> MachineObserver? {
+  mutating func remove(_ id: ObserverID) -> Member? {
     guard let observer = self[id],
       let position = groups.firstIndex(where: { $0.phase == observer.phase })
     else { return nil }
@@ -139,7 +139,7 @@ struct LifecycleMembers: Sendable {
     return observer
   }
 
-  mutating func removeAll() -> [MachineObserver] {
+  mutating func removeAll() -> [Member] {
     defer { self = LifecycleMembers() }
     return all
   }
@@ -181,7 +181,7 @@ struct LifecycleMembers: Sendable {
 
   /// Returns the next observer to check for whether it was deallocated. Each addition checks two, so that those are
   /// never more than half.
-  mutating func candidate() -> MachineObserver? {
+  mutating func candidate() -> Member? {
     guard !observers.isEmpty else { return nil }
     cursor = cursor + 1 < observers.count ? cursor + 1 : 0
     return observers[cursor]

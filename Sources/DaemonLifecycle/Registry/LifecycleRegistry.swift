@@ -131,7 +131,7 @@ struct LifecycleRegistry: Sendable {
   // MARK: Members
 
   /// Adds a member. One that could catch up at once, and has a hook for nothing that it has missed, skips that.
-  mutating func add(_ member: MachineObserver) {
+  mutating func add(_ member: Member) {
     members.add(member)
     if let form = member.work?.form, form != .foreground {
       members.update(member.id) { $0.throughout = form == .body ? .begun : .waiting }

@@ -20,7 +20,7 @@ final class HookCall: RunningHook, HookExecutor.Call {
 
   /// What is to be called.
   private struct Start {
-    let entry: ObserverEntry
+    let member: Member
     let hook: Int
     let step: LifecycleStep
   }
@@ -42,10 +42,7 @@ final class HookCall: RunningHook, HookExecutor.Call {
     self.core = core
     cause = call.constants.cause
     time = call.constants.began
-    // Not a cast that checks, which every call would pay: the shell adds nothing but entries.
-    let entry = unsafeDowncast(call.member, to: ObserverEntry.self)
-    state = Mutex(
-      State(start: Start(entry: entry, hook: call.hook, step: call.step)))
+    state = Mutex(State(start: Start(member: call.member, hook: call.hook, step: call.step)))
   }
 
   var deadline: MonotonicTime? { core?.deadline(of: id) }
@@ -72,8 +69,8 @@ final class HookCall: RunningHook, HookExecutor.Call {
   private nonisolated(nonsending) func run(in task: HookTask, for core: LifecycleCore) async
     -> LifecycleMachine.CallEnd
   {
-    guard let start = take(in: task), let target = start.entry.target else { return .gone }
-    let hook = start.entry.hooks[start.hook]
+    guard let start = take(in: task), let target = start.member.target else { return .gone }
+    let hook = start.member.hooks[start.hook]
     do {
       if let asActor = hook.asActor {
         guard core.move(id, to: .entering) else { return .completed }

@@ -49,7 +49,7 @@ extension LifecycleCore {
 
   func bindRare(_ state: inout State, _ work: inout Errands) {
     if let code = state.effects.exitsWith { exitProcess(code) }
-    for case let entry as ObserverEntry in state.effects.removed { state.index.remove(entry) }
+    for member in state.effects.removed { state.index.remove(member) }
     work.isOverdue = state.effects.isOverdue
     work.rare = state.effects.takeRare()
   }

@@ -8,7 +8,7 @@ extension LifecycleCore {
   ///   weakly.
   func add(
     _ observer: some LifecycleObserver, isOwned: Bool = true,
-    _ options: ObserverEntry.Options = .init()
+    _ options: Member.Options = .init()
   ) {
     harness?.didAdd(observer)
     let hooks = TypeHooks.of(type(of: observer))
@@ -19,9 +19,9 @@ extension LifecycleCore {
       // After the end, nothing would release it.
       let isOwned = isOwned && state.machine.stop.exit == nil && !state.machine.isClosed
       let number = state.index.nextNumber(of: type(of: observer))
-      let entry = ObserverEntry(
+      let member = Member(
         id: id, observer: observer, isOwned: isOwned, number: number, hooks: hooks, options)
-      return self.insert(entry, &state, now)
+      return self.insert(member, &state, now)
     }
     reap(candidates)
   }
@@ -34,37 +34,34 @@ extension LifecycleCore {
   }
 
   func add(
-    closures: [Hook], owner: (any AnyObject & Sendable)?, _ options: ObserverEntry.Options,
+    closures: [Hook], owner: (any AnyObject & Sendable)?, _ options: Member.Options,
     name: ObserverName
   ) -> ObserverID {
     harness?.didObserve(options.name(orElse: name).description)
     let (id, candidates) = change { state, now in
       let id = state.machine.registry.members.nextID(state.newID())
-      let entry = ObserverEntry(id: id, closures: closures, owner: owner, options, name: name)
-      return (id, self.insert(entry, &state, now))
+      let member = Member(id: id, closures: closures, owner: owner, options, name: name)
+      return (id, self.insert(member, &state, now))
     }
     reap(candidates)
     return id
   }
 
-  private typealias Candidates = (MachineObserver?, MachineObserver?)
+  private typealias Candidates = (Member?, Member?)
 
   private func insert(
-    _ entry: ObserverEntry, _ state: inout State, _ now: MonotonicTime
+    _ member: Member, _ state: inout State, _ now: MonotonicTime
   ) -> Candidates {
-    state.index.insert(entry)
-    state.handle(.add(entry), at: now)
+    state.index.insert(member)
+    state.handle(.add(member), at: now)
     return (state.machine.registry.members.candidate(), state.machine.registry.members.candidate())
   }
 
-  /// Removes entries whose observer was deallocated, which is not announced. Not under the lock, since checking an
+  /// Removes those whose observer was deallocated, which is not announced. Not under the lock, since checking an
   /// observer retains it for a moment, and may release it last.
   private func reap(_ candidates: Candidates) {
-    func reap(_ candidate: MachineObserver?) {
-      if let entry = candidate as? ObserverEntry, entry.target == nil { remove(entry.id) }
-    }
-    reap(candidates.0)
-    reap(candidates.1)
+    if let first = candidates.0, first.isGone { remove(first.id) }
+    if let second = candidates.1, second.isGone { remove(second.id) }
   }
 
   /// Adds a work, unless the daemon has ended: then it returns `nil`. The body of `run` begins at once, unless the daemon
@@ -79,8 +76,8 @@ extension LifecycleCore {
       let id = state.machine.registry.members.nextID(state.newID())
       var work = work
       (work.runner, work.drains) = (runner, limit != nil)
-      let member = MachineObserver(
-        id: id, phase: phase, name: runner.name, receives: [], timeout: limit, work: work)
+      let member = Member(
+        id: id, phase: phase, name: runner.name, timeout: limit, work: work)
       state.handle(.add(member), at: now)
       return id
     }

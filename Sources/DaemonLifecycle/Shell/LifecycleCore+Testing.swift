@@ -99,7 +99,7 @@ extension LifecycleCore {
   }
 
   private static func nameAndType(of call: Call) -> String {
-    guard case .given = call.name, let type = (call.member as? ObserverEntry)?.type
+    guard case .given = call.name, let type = call.member.type
     else { return call.name.description }
     return "\(call.name) (\(type))"
   }

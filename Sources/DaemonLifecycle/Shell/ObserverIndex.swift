@@ -6,7 +6,7 @@
 struct ObserverIndex: Sendable {
   /// Sorted by the address of their object, then by id; of closures without an owner there are none. One that is gone
   /// may have had the same address as another that is there.
-  private var entries: [ObserverEntry] = []
+  private var members: [Member] = []
   /// Of the observers that are named after their type: how many of it there are, and the number of the last one. Those
   /// that are held weakly, which come and go, have no number.
   private var types: [TypeCount] = []
@@ -21,8 +21,8 @@ struct ObserverIndex: Sendable {
     (types.first { $0.type == ObjectIdentifier(type) }?.last ?? 0) + 1
   }
 
-  mutating func insert(_ entry: ObserverEntry) {
-    if let (type, number) = entry.numberedType {
+  mutating func insert(_ member: Member) {
+    if let (type, number) = member.numberedType {
       if let index = types.firstIndex(where: { $0.type == type }) {
         types[index].count += 1
         types[index].last = number
@@ -30,24 +30,24 @@ struct ObserverIndex: Sendable {
         types.append(TypeCount(type: type, count: 1, last: number))
       }
     }
-    guard let address = entry.ownerID else { return }
-    entries.insert(entry, at: position(of: address, entry.id.value))
+    guard let address = member.ownerID else { return }
+    members.insert(member, at: position(of: address, member.id.value))
   }
 
-  mutating func remove(_ entry: ObserverEntry) {
-    if let (type, _) = entry.numberedType,
+  mutating func remove(_ member: Member) {
+    if let (type, _) = member.numberedType,
       let index = types.firstIndex(where: { $0.type == type })
     {
       types[index].count -= 1
       if types[index].count == 0 { types.remove(at: index) }
     }
-    guard let address = entry.ownerID else { return }
-    entries.remove(at: position(of: address, entry.id.value))
+    guard let address = member.ownerID else { return }
+    members.remove(at: position(of: address, member.id.value))
   }
 
-  /// Returns the index of the first entry that is not before one of this address and id.
+  /// Returns the index of the first member that is not before one of this address and id.
   private func position(of address: ObjectIdentifier, _ id: UInt64) -> Int {
-    entries.partitioningIndex { ($0.ownerID!, $0.id.value) >= (address, id) }
+    members.partitioningIndex { ($0.ownerID!, $0.id.value) >= (address, id) }
   }
 
   /// Whether this very object, which the caller holds, is an observer.
@@ -58,7 +58,7 @@ struct ObserverIndex: Sendable {
   /// Returns what the object, which the caller holds, has registered, as an observer and as an owner.
   func ids(of object: ObjectIdentifier) -> [ObserverID] { living(of: object).map(\.id) }
 
-  private func living(of object: ObjectIdentifier) -> [ObserverEntry] {
-    entries[position(of: object, 0)...].prefix { $0.ownerID == object }.filter { $0.target != nil }
+  private func living(of object: ObjectIdentifier) -> [Member] {
+    members[position(of: object, 0)...].prefix { $0.ownerID == object }.filter { $0.target != nil }
   }
 }
