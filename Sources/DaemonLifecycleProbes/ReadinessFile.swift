@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// It makes a few system calls on a local file system, which do not block. Failed calls are tried again until they
 /// succeed: a daemon that serves must not look unready because the disk was full for a moment.
-final class ReadinessFile: ReadinessOutput {
+final class ReadinessFile: LifecyclePart {
   private struct State {
     /// The number of the newest change.
     var last: UInt64 = 0
@@ -47,11 +47,15 @@ final class ReadinessFile: ReadinessOutput {
 
   // MARK: Changes
 
-  func prepare() {
+  var showsReadiness: Bool { true }
+
+  /// Removes what a process that was killed has left: before the launch, so that problems are logged at the start.
+  @discardableResult func open() -> MonotonicTime? {
     guard let directory else {
-      return warn(
+      warn(
         "The readiness file's path \"\(path)\" is not the absolute path of a file: probes will find none."
       )
+      return nil
     }
     let problem = state.withLock { state -> String? in
       if state.isMade { return nil }
@@ -62,9 +66,10 @@ final class ReadinessFile: ReadinessOutput {
       return problem == state.lastProblem ? nil : problem
     }
     if let problem { warn(problem) }
+    return nil
   }
 
-  @discardableResult func set(_ isReady: Bool, number: UInt64) -> MonotonicTime? {
+  @discardableResult func show(_ isReady: Bool, number: UInt64) -> MonotonicTime? {
     attempt { state in
       guard number > state.last else { return false }
       state.last = number
@@ -84,9 +89,9 @@ final class ReadinessFile: ReadinessOutput {
     }
   }
 
-  func tryAgain() -> MonotonicTime? {
+  func wake(_: (SourceInput) -> Void) -> MonotonicTime? {
     attempt { state in
-      state.backoff.begin()
+      state.backoff.grow()
       return true
     }
   }
@@ -104,10 +109,10 @@ final class ReadinessFile: ReadinessOutput {
       let isNew = problem != state.lastProblem
       state.lastProblem = problem
       guard problem != nil else {
-        state.backoff.succeed()
+        state.backoff.reset()
         return (nil, nil)
       }
-      return (state.backoff.nextAttempt(), isNew ? problem : nil)
+      return (state.backoff.nextAttempt, isNew ? problem : nil)
     }
     if let newProblem { warn(newProblem) }
     return retry
@@ -124,7 +129,7 @@ final class ReadinessFile: ReadinessOutput {
     let text = Array("ready\npid \(getpid())\nsince \(WallClock.now())\n".utf8)
     let count = clinux_write(file, text, text.count)
     var error = count == text.count ? 0 : count < 0 ? clinux_errno() : ENOSPC
-    close(file)
+    CLinux.close(file)
     if error == 0, rename(temporaryPath, path) != 0 { error = clinux_errno() }
     guard error != 0 else { return nil }
     unlink(temporaryPath)
@@ -165,7 +170,7 @@ extension LifecycleInterface {
   ///   must not wait.
   public static func readinessFile(_ path: String) -> Self {
     Self("readiness file", of: path, .local) { wiring in
-      wiring.readiness.append(ReadinessFile(path, warn: wiring.warn))
+      wiring.parts.append(ReadinessFile(path, warn: wiring.warn))
     }
   }
 }

@@ -80,11 +80,9 @@ import Testing
   }
 
   /// The bus.
-  private final class Unopened: LifecycleSource {
+  private final class Unopened: LifecyclePart {
     struct Refusal: Error {}
-    var descriptors: [PolledDescriptor] { [] }
-    func open() throws { throw Refusal() }
-    func read(_: PolledDescriptor, _ take: (SourceInput) -> Void) {}
+    func open() throws -> MonotonicTime? { throw Refusal() }
     func close() -> [SourceInput] { [.unitJob(nil)] }
   }
 

@@ -92,7 +92,7 @@ import Testing
       configuration.environment = ServiceEnvironment(variables)
       let wiring = LifecycleWiring(configuration)
       #expect(wiring.watchdogPeriod == .seconds(period))
-      #expect(wiring.sources.filter { $0 is WatchdogSource }.count == 1)
+      #expect(wiring.parts.filter { $0 is WatchdogSource }.count == 1)
     }
   }
 
@@ -104,8 +104,8 @@ import Testing
     configuration.environment = ServiceEnvironment(
       manager.environment.merging(["WATCHDOG_USEC": "30000000"]) { $1 })
     let wiring = LifecycleWiring(configuration)
-    for sink in wiring.sinks { _ = sink.receive(.healthy) }
-    for sink in wiring.sinks { _ = sink.receive(.terminating(LifecycleCause(.api))) }
+    for part in wiring.parts { _ = part.receive(.healthy) }
+    for part in wiring.parts { _ = part.receive(.terminating(LifecycleCause(.api))) }
     _ = try await manager.next { $0["STOPPING"] == "1" }
     #expect(manager.messages.contains { $0["WATCHDOG"] == "1" } == pings)
   }

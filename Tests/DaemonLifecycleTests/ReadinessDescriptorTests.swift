@@ -68,7 +68,7 @@ import Testing
         interfaces: .plain + [.readinessDescriptor(pipe.writer)]))
     var configuration = LifecycleConfiguration(interfaces: .plain)
     configuration.environment = ServiceEnvironment(["NOTIFY_FD": "\(pipe.writer)"])
-    #expect(!LifecycleWiring(configuration).sinks.contains { $0 is ReadinessPipeSink })
+    #expect(!LifecycleWiring(configuration).parts.contains { $0 is ReadinessPipeSink })
     #expect(pipe.read() == nil && clinux_descriptor_flags(pipe.writer) & FD_CLOEXEC == 0)
     close(pipe.writer)
   }
@@ -79,9 +79,9 @@ import Testing
     let filled = pipe.fill()
     let sink = ReadinessPipeSink(pipe.writer) { [log] in log.add($0) }
     #expect(sink.receive(.launched(LifecycleSnapshot(state: .foreground, reasons: []))) != nil)
-    #expect(sink.tryAgain() != nil)
+    #expect(sink.wake { _ in } != nil)
     #expect(pipe.read()?.utf8.count == filled)
-    #expect(sink.tryAgain() == nil)
+    #expect(sink.wake { _ in } == nil)
     #expect(pipe.read() == "\n" && pipe.read() == "" && log.all == [])
   }
 
@@ -100,7 +100,7 @@ import Testing
   @Test func theDescriptorIsOursFromTheBeginning() {
     let wiring = wiring(["NOTIFY_FD": "\(pipe.writer)"])
     #expect(wiring.problems.isEmpty && !wiring.isSupervised)
-    #expect(wiring.sinks.contains { $0 is ReadinessPipeSink })
+    #expect(wiring.parts.contains { $0 is ReadinessPipeSink })
     #expect(clinux_descriptor_flags(pipe.writer) & FD_CLOEXEC != 0)
     // A second subject has the same environment.
     #expect(
@@ -119,7 +119,7 @@ import Testing
       wiring.problems == [
         "The environment variable NOTIFY_FD is \"\(text)\", which is not the number of a descriptor above 2."
       ])
-    #expect(!wiring.sinks.contains { $0 is ReadinessPipeSink })
+    #expect(!wiring.parts.contains { $0 is ReadinessPipeSink })
   }
 
   @Test func aNumberThatCannotBeUsedIsSaid() {
@@ -170,7 +170,7 @@ import Testing
   func aNotifySocketThatIsNoAddressIsIgnored(_ text: String) {
     let wiring = wiring(["NOTIFY_SOCKET": text, "WATCHDOG_USEC": "1000000"])
     #expect(!wiring.isSupervised && wiring.watchdogPeriod == nil)
-    #expect(!wiring.sinks.contains { $0 is NotifySink })
+    #expect(!wiring.parts.contains { $0 is NotifySink })
     #expect(
       wiring.problems == [
         "The environment variable NOTIFY_SOCKET is \"\(text)\", which begins neither with '/' nor '@'."

@@ -23,12 +23,12 @@ import Testing
     try folder.write("ready\npid 1\n", to: "ready")
     try folder.write("rea", to: ".ready.new")
     let marker = marker()
-    marker.prepare()
+    marker.open()
     #expect(folder.names == [".ready.new"])
-    marker.set(true, number: 1)
+    marker.show(true, number: 1)
     #expect(folder.names == ["ready"] && log.all == [])
     #expect(try folder.text("ready").hasPrefix("ready\npid \(getpid())\nsince 2"))
-    marker.prepare()
+    marker.open()
     #expect(folder.names == ["ready"])
   }
 
@@ -51,13 +51,13 @@ import Testing
     // A directory, which unlink(2) does not remove.
     mkdir(path, 0o700)
     let marker = marker()
-    marker.prepare()
+    marker.open()
     #expect(log.all.count == 1)
-    #expect(marker.set(false, number: 1) != nil)
+    #expect(marker.show(false, number: 1) != nil)
     rmdir(path)
     #expect(folder.names == [])
     try folder.write("ready", to: "ready")
-    #expect(marker.tryAgain() == nil && folder.names == [])
+    #expect(marker.wake { _ in } == nil && folder.names == [])
   }
 
   /// What combines with a slash makes one character of both.
@@ -67,8 +67,8 @@ import Testing
       mkdir(folder.path(String(name[..<slash])), 0o700)
     }
     let marker = marker(folder.path(name))
-    marker.prepare()
-    marker.set(true, number: 1)
+    marker.open()
+    marker.show(true, number: 1)
     #expect(exists(folder.path(name)) && log.all == [])
   }
 
@@ -78,19 +78,19 @@ import Testing
     try folder.write("mine", to: "elsewhere")
     symlink(folder.path("elsewhere"), folder.path(name))
     let marker = marker()
-    marker.set(true, number: 1)
+    marker.show(true, number: 1)
     #expect(folder.names == ["elsewhere", "ready"])
-    marker.set(false, number: 2)
+    marker.show(false, number: 2)
     #expect(try folder.names == ["elsewhere"] && folder.text("elsewhere") == "mine")
     #expect(log.all == [])
   }
 
   @Test func oneThatWasTakenAwayIsMadeAgain() {
     let marker = marker()
-    marker.set(true, number: 1)
+    marker.show(true, number: 1)
     unlink(path)
-    marker.set(false, number: 2)
-    marker.set(true, number: 3)
+    marker.show(false, number: 2)
+    marker.show(true, number: 3)
     #expect(folder.names == ["ready"] && log.all == [])
   }
 
@@ -112,11 +112,11 @@ import Testing
 
   @Test func anOlderChangeHasNoEffect() {
     let marker = marker()
-    marker.set(false, number: 2)
-    marker.set(true, number: 1)
+    marker.show(false, number: 2)
+    marker.show(true, number: 1)
     #expect(folder.names == [])
-    marker.set(true, number: 3)
-    marker.set(false, number: 2)
+    marker.show(true, number: 3)
+    marker.show(false, number: 2)
     #expect(folder.names == ["ready"])
   }
 
@@ -125,16 +125,16 @@ import Testing
   @Test(arguments: ["", "ready", "run/ready", "/run/", "/", "/run/..", "/run/.", "/run/a\0b"])
   func aPathThatIsNoFilesIsLogged(path: String) {
     let marker = marker(path)
-    marker.prepare()
-    marker.set(true, number: 1)
-    marker.set(false, number: 2)
+    marker.open()
+    marker.show(true, number: 1)
+    marker.show(false, number: 2)
     #expect(log.all.count == 1 && log.all[0].contains("not the absolute path"), "\(log.all)")
   }
 
   @Test func aMissingDirectoryIsLoggedOnce() {
     let marker = marker(folder.path("run/ready"))
-    marker.prepare()
-    marker.set(true, number: 1)
+    marker.open()
+    marker.show(true, number: 1)
     #expect(
       log.all == [
         "The readiness file \(folder.path("run/ready")): could not make it: No such file or directory (errno 2)."
@@ -147,7 +147,7 @@ import Testing
     mkdir(path, 0o700)
     try folder.write("", to: "ready/x")
     let marker = marker()
-    marker.set(true, number: 1)
+    marker.show(true, number: 1)
     #expect(folder.names == ["ready"])
     #expect(log.all.count == 1 && log.all[0].contains("could not make it"), "\(log.all)")
   }
@@ -165,12 +165,13 @@ import Testing
     let marker = marker(folder.path("link/ready"))
     let core = LifecycleCore(configuration: LifecycleConfiguration())
     defer { core.close() }
+    try core.listen(to: marker)
     core.show(([marker], isReady: true, number: 1))
     #expect(log.all.count == 1 && log.all[0].contains("could not make it"), "\(log.all)")
     lead(to: "run")
     try await eventually { exists(folder.path("run/ready")) }
     // It is seen before the marker has noted it.
-    try await eventually { marker.tryAgain() == nil }
+    try await eventually { marker.wake { _ in } == nil }
     lead(to: "file")
     core.show(([marker], isReady: false, number: 2))
     #expect(log.all.count == 2 && log.all[1].contains("could not remove it"), "\(log.all)")

@@ -8,7 +8,7 @@ import Testing
 @testable import DaemonLifecycle
 
 /// Keeps what a core tells.
-final class FactLog: LifecycleSink {
+final class FactLog: LifecyclePart {
   private let facts = Mutex<[LifecycleFact]>([])
   let isServiceManager: Bool
   init(isServiceManager: Bool = true) { self.isServiceManager = isServiceManager }
@@ -55,7 +55,7 @@ struct ObservedCore {
   ) {
     log = FactLog(isServiceManager: isServiceManager)
     core = LifecycleCore(
-      configuration: configuration, virtualTime: time, harness: Harness(), sinks: [log],
+      configuration: configuration, virtualTime: time, harness: Harness(), parts: [log],
       watchdogPeriod: watchdogPeriod, exitProcess: { _ in })
   }
 

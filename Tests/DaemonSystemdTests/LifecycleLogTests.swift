@@ -23,7 +23,7 @@ import Testing
     let log = LifecycleLog(journal: journal, logging: .problems)
     return LifecycleCore(
       configuration: LifecycleConfiguration(), virtualTime: VirtualTime(), harness: Harness(),
-      sinks: [log],
+      parts: [log],
       watchdogPeriod: nil, exitProcess: { _ in })
   }
 

@@ -18,7 +18,7 @@ import Testing
     func hasSource(_ variables: [String: String], _ isUsed: Bool = true) -> Bool {
       var wiring = LifecycleWiring(ServiceEnvironment(variables), isSupervised: false) { _ in }
       wiring.connect(isUsed ? .plain + [.memoryPressure] : .plain)
-      return wiring.sources.contains { $0 is PressureSource }
+      return wiring.parts.contains { $0 is PressureSource }
     }
     #expect(hasSource(["MEMORY_PRESSURE_WATCH": "/run/x"]))
     #expect(!hasSource(["MEMORY_PRESSURE_WATCH": "/run/x"], false))
@@ -134,7 +134,7 @@ import Testing
     let warnings = Warnings()
     let core = LifecycleCore(
       configuration: .init(signals: [:], logging: .off), initialState: .background,
-      sinks: [warnings])
+      parts: [warnings])
     try core.executor.listen()
     try core.listen(to: source)
     group.remove()
@@ -146,7 +146,7 @@ import Testing
     core.close()
   }
 
-  private final class Warnings: LifecycleSink {
+  private final class Warnings: LifecyclePart {
     let isServiceManager = false
     let all = Mutex<[String]>([])
 

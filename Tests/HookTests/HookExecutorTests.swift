@@ -141,7 +141,7 @@ import Testing
     await ran.wait()
   }
 
-  private final class Warnings: LifecycleSink {
+  private final class Warnings: LifecyclePart {
     let all = Log()
     var isServiceManager: Bool { false }
     func receive(_ fact: LifecycleFact) -> MonotonicTime? {
@@ -153,7 +153,7 @@ import Testing
   /// A thousand hooks that block until the limit is reached: a bounded number at once, and all of them in the end.
   @Test(.timeLimit(.minutes(5))) func hooksThatBlockTakeABoundedNumberOfThreads() async throws {
     let warnings = Warnings()
-    let core = LifecycleCore(configuration: configuration, sinks: [warnings])
+    let core = LifecycleCore(configuration: configuration, parts: [warnings])
     let most = Atomic<Int>(0)
     let observers = (0..<1000).map { _ in
       Scripted(background: { _ in

@@ -97,7 +97,7 @@ import Testing
   }
 
   @Test func whatFollowsFromAHookKeepsNoOtherWaiting() async throws {
-    final class BlockingSink: LifecycleSink {
+    final class BlockingSink: LifecyclePart {
       let isServiceManager = false
       let isBlocked = Atomic<Bool>(false)
       let release = Semaphore()
@@ -113,7 +113,7 @@ import Testing
     let calls = Atomic<Int>(0)
     let core = LifecycleCore(
       configuration: .init(signals: [:], logging: .off), initialState: .background,
-      sinks: [sink])
+      parts: [sink])
     let observer = Scripted(save: { _ in calls.add(1, ordering: .relaxed) })
     core.add(observer)
     defer {

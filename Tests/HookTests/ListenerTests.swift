@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 import DaemonLifecycleTesting
+import DaemonSystemd
 import Synchronization
 import TestSupport
 import Testing
@@ -8,7 +9,7 @@ import Testing
 @testable import DaemonLifecycle
 
 /// Events for the listening thread, as a signal's would be: their hooks begin on that thread.
-private final class Doorbell: LifecycleSource {
+private final class Doorbell: LifecyclePart {
   private let descriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
   private let events = Mutex<[LifecycleEvent]>([])
   private let readHandler = Mutex<(@Sendable () -> Void)?>(nil)
@@ -17,8 +18,7 @@ private final class Doorbell: LifecycleSource {
   var descriptors: [PolledDescriptor] {
     [PolledDescriptor(number: descriptor, events: UInt32(POLLIN))]
   }
-  func open() {}
-  func read(_ ready: PolledDescriptor, _ take: (SourceInput) -> Void) {
+  func read(_ ready: PolledDescriptor, _ take: (SourceInput) -> Void) -> MonotonicTime? {
     var count: UInt64 = 0
     _ = CLinux.read(descriptor, &count, 8)
     onRead?()
@@ -27,8 +27,8 @@ private final class Doorbell: LifecycleSource {
       return events
     }
     for event in arrived { take(.event(event)) }
+    return nil
   }
-  func close() -> [SourceInput] { [] }
   deinit { _ = CLinux.close(descriptor) }
 
   /// Called by the thread that listens.

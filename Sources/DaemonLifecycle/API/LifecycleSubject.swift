@@ -44,7 +44,7 @@ public final class LifecycleSubject: LifecycleObservable {
   ///
   /// - Parameter configuration: The settings. Default: those that suit a service.
   public init(configuration: LifecycleConfiguration = LifecycleConfiguration()) {
-    core = LifecycleCore(configuration: configuration, sinks: nil)
+    core = LifecycleCore(configuration: configuration, parts: nil)
   }
 
   deinit { core.close() }
@@ -108,13 +108,14 @@ public final class LifecycleSubject: LifecycleObservable {
     let platform = lease == nil ? configuration.platform : nil
     var wiring = LifecycleWiring(
       configuration, isSupervised: lease != nil, platform: platform, log: log, take: take)
-    wiring.sinks.append(signals)
+    let parts = wiring.parts
+    wiring.parts.append(signals)
     core.connect(wiring, wiring.policy(of: configuration, on: platform))
     for problem in wiring.problems { log.warn(problem) }
     if let platform { log.info(platform.sentence) }
     // A daemon works without any of these.
-    for source in wiring.sources {
-      do { try core.listen(to: source) } catch { log.warn("\(error)") }
+    for part in parts {
+      do { try core.listen(to: part) } catch { log.warn("\(error)") }
     }
     DispatchPreparation.finish()
   }
@@ -136,5 +137,5 @@ public final class LifecycleSubject: LifecycleObservable {
   }
 
   /// Restores the dispositions that the signals had before the start, without ending anything: for tests.
-  package func restoreSignals() { core.closeSources { $0 is SignalSource } }
+  package func restoreSignals() { core.closeParts { $0 is SignalSource } }
 }

@@ -14,7 +14,7 @@ extension LifecycleWiring {
       configuration.environment, isSupervised: isSupervised, warn: { log.warn($0) }, take: take)
     if configuration.usesService { noteEnvironment() }
     connect(configuration.interfaces)
-    sinks.append(log)
+    parts.append(log)
     for problem in configuration.negatives { note(problem) }
     if let problem = StopBudget.drainProblem(policy(of: configuration, on: platform)) {
       note(problem)
@@ -26,7 +26,7 @@ extension LifecycleWiring {
   ) -> LifecycleMachine.Policy {
     LifecycleMachine.Policy(
       configuration: configuration, platform: platform,
-      hasServiceManager: sinks.contains { $0.isServiceManager }, watchdogPeriod: watchdogPeriod)
+      hasServiceManager: parts.contains { $0.isServiceManager }, watchdogPeriod: watchdogPeriod)
   }
 
   private mutating func noteEnvironment() {

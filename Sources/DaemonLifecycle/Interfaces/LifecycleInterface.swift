@@ -34,8 +34,7 @@ public struct LifecycleInterface: Sendable, Equatable {
   /// The file or unit that it is about.
   package let subject: String?
   package let role: Role
-  /// Makes its sources and sinks as the subject starts, on the starting thread and without a lock. Sources are opened
-  /// later.
+  /// Makes its parts as the subject starts, on the starting thread and without a lock. They are opened later.
   package let connect: @Sendable (inout LifecycleWiring) -> Void
 
   package init(

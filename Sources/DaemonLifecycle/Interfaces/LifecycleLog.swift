@@ -8,7 +8,7 @@ import DaemonSystemd
 /// ```sh
 /// journalctl -u mydaemon LIFECYCLE_EVENT=background
 /// ```
-final class LifecycleLog: LifecycleSink {
+final class LifecycleLog: LifecyclePart {
   /// The journal; `nil` when standard error does not go there, or nothing is logged.
   private let journal: JournalWriter?
   /// Standard error is the journal's all the same: lines there can have a priority.

@@ -13,11 +13,8 @@ package struct LifecycleWiring {
   /// Takes an input at any time, from any thread.
   let take: @Sendable (SourceInput) -> Void
 
-  /// One that can't be opened is left out.
-  var sources: [any LifecycleSource] = []
-  /// Each receives every fact that the machine publishes.
-  var sinks: [any LifecycleSink] = []
-  package var readiness: [any ReadinessOutput] = []
+  /// One that can't be opened still receives the facts.
+  package var parts: [any LifecyclePart] = []
   /// What is read and followed over the buses.
   var busInputs: [BusInput] = []
   /// The time within which a check of health must succeed: the shortest that is wanted; `nil` without any.
@@ -39,7 +36,7 @@ package struct LifecycleWiring {
     self.interfaces = interfaces.distinct
     for interface in self.interfaces { interface.connect(&self) }
     connectBuses()
-    if let watchdogPeriod { sources.append(WatchdogSource(period: watchdogPeriod)) }
+    if let watchdogPeriod { parts.append(WatchdogSource(period: watchdogPeriod)) }
   }
 
   /// Adds a problem, unless it is known.
@@ -49,7 +46,7 @@ package struct LifecycleWiring {
 
   /// Calls an action when the launch has ended, and whenever a check has found the daemon healthy. It must not block.
   package mutating func whenHealthy(_ action: @escaping @Sendable () -> Void) {
-    sinks.append(HealthSink(action))
+    parts.append(HealthSink(action))
   }
 
   /// Has the health checked, within the given period or the shortest possible one.
@@ -67,7 +64,7 @@ package struct LifecycleWiring {
 }
 
 /// Tells an output for which nothing else matters that the daemon is healthy.
-private final class HealthSink: LifecycleSink {
+private final class HealthSink: LifecyclePart {
   private let action: @Sendable () -> Void
   init(_ action: @escaping @Sendable () -> Void) { self.action = action }
 

@@ -8,7 +8,7 @@ import Synchronization
 /// On a subject it never waits: what can't be sent at once, because the service manager's queue is full or the
 /// process has no descriptor or memory left, stays in a queue in order and is tried again until it is sent, on the
 /// listening thread. In a mock, which has no such thread, it waits for the fake service manager to read.
-final class NotifySink: LifecycleSink {
+final class NotifySink: LifecyclePart {
   private struct State {
     var status: ServiceStatus
     var queue = NotifyQueue()
@@ -52,9 +52,9 @@ final class NotifySink: LifecycleSink {
     }
   }
 
-  func tryAgain() -> MonotonicTime? {
+  func wake(_: (SourceInput) -> Void) -> MonotonicTime? {
     state.withLock { state in
-      state.backoff.begin()
+      state.backoff.grow()
       return send(&state)
     }
   }
@@ -68,13 +68,13 @@ final class NotifySink: LifecycleSink {
       } catch {
         guard !error.isTemporary else {
           noteDelay(error, &state)
-          return state.backoff.nextAttempt()
+          return state.backoff.nextAttempt
         }
         note(error, "systemd was not notified:", &state)
       }
       state.queue.removeFirst()
     }
-    state.backoff.succeed()
+    state.backoff.reset()
     return nil
   }
 
@@ -112,7 +112,7 @@ extension LifecycleInterface {
       guard wiring.isSupervised, let address = try? wiring.environment.notifySocket else { return }
       let period = watchdog ? try? wiring.environment.watchdogPeriod : nil
       do throws(SystemdError) {
-        wiring.sinks.append(
+        wiring.parts.append(
           NotifySink(
             try NotifySocket(address: address), pings: period != nil, warn: wiring.warn))
       } catch { return wiring.note("\(error) No service manager is notified.") }

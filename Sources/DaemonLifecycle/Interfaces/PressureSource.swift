@@ -4,7 +4,7 @@ import DaemonSystemd
 import Synchronization
 
 /// The source of memory pressure, as the kernel reports it and systemd has set it up.
-final class PressureSource: LifecycleSource {
+final class PressureSource: LifecyclePart {
   private let watch: PressureWatch
   private let file = Mutex<OwnedDescriptor?>(nil)
 
@@ -16,15 +16,24 @@ final class PressureSource: LifecycleSource {
     return [PolledDescriptor(number: number, events: UInt32(POLLPRI))]
   }
 
-  func open() throws { try file.withLock { $0 = try watch.open() } }
+  var outlivesLoss: Bool { false }
 
-  func read(_ ready: PolledDescriptor, _ take: (SourceInput) -> Void) {
+  @discardableResult func open() throws -> MonotonicTime? {
+    try file.withLock { $0 = try watch.open() }
+    return nil
+  }
+
+  @discardableResult func read(_ ready: PolledDescriptor, _ take: (SourceInput) -> Void)
+    -> MonotonicTime?
+  {
     if ready.events & UInt32(POLLERR) == 0 {
-      return take(.event(LifecycleEvent(.pressure, cause: LifecycleCause(.pressure))))
+      take(.event(LifecycleEvent(.pressure, cause: LifecycleCause(.pressure))))
+      return nil
     }
     // Its control group is gone.
     close()
     take(.fact(.warning("memory pressure is not reported any more: \(watch.path) is gone")))
+    return nil
   }
 
   @discardableResult func close() -> [SourceInput] {
@@ -41,7 +50,7 @@ extension LifecycleInterface {
       do throws(SystemdError) {
         var watch = try wiring.environment.pressureWatch
         if watch == nil { watch = try .ownCgroup() }
-        if let watch, !watch.isOff { wiring.sources.append(PressureSource(watch)) }
+        if let watch, !watch.isOff { wiring.parts.append(PressureSource(watch)) }
       } catch { wiring.note("\(error)") }
     }
   }

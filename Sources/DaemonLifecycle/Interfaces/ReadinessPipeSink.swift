@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// It never blocks. If the byte can't be written at once, the listening thread tries again; in a mock, the next fact
 /// does.
-final class ReadinessPipeSink: LifecycleSink {
+final class ReadinessPipeSink: LifecyclePart {
   private struct State {
     /// The descriptor, owned and open; -1 once it is closed.
     var descriptor: Int32
@@ -46,8 +46,8 @@ final class ReadinessPipeSink: LifecycleSink {
     return write()
   }
 
-  func tryAgain() -> MonotonicTime? {
-    state.withLock { $0.backoff.begin() }
+  func wake(_: (SourceInput) -> Void) -> MonotonicTime? {
+    state.withLock { $0.backoff.grow() }
     return write()
   }
 
@@ -57,7 +57,7 @@ final class ReadinessPipeSink: LifecycleSink {
       guard state.isReady, state.descriptor >= 0 else { return (nil, 0) }
       let isOurs = FileIdentity(of: state.descriptor) == state.file
       let error = isOurs ? Self.writeNewline(to: state.descriptor) : EBADF
-      if error == EAGAIN { return (state.backoff.nextAttempt(), 0) }
+      if error == EAGAIN { return (state.backoff.nextAttempt, 0) }
       Self.close(&state)
       return (nil, error)
     }
@@ -115,7 +115,7 @@ extension LifecycleInterface {
         guard let used else { return }
         let descriptor = try OwnedDescriptor.takeInherited(
           used, from: number == nil ? "NOTIFY_FD" : "readinessDescriptor", in: wiring.environment)
-        wiring.sinks.append(ReadinessPipeSink(descriptor.release(), warn: wiring.warn))
+        wiring.parts.append(ReadinessPipeSink(descriptor.release(), warn: wiring.warn))
       } catch { wiring.note("\(error)") }
     }
   }

@@ -3,7 +3,7 @@ import DaemonSystemd
 import Synchronization
 
 /// The source of requests of an interface that an author makes: its work runs in a task, from the start to the end.
-final class RequestSource: LifecycleSource, LifecycleSink {
+final class RequestSource: LifecyclePart {
   typealias Work = @Sendable (@escaping @Sendable (LifecycleRequest) -> Void) async throws -> Void
 
   private let name: String
@@ -15,7 +15,7 @@ final class RequestSource: LifecycleSource, LifecycleSink {
     (self.name, self.take, self.work) = (name, take, work)
   }
 
-  func open() {
+  @discardableResult func open() -> MonotonicTime? {
     let task = Task.detached { [name, work, take] in
       do {
         try await work { take(.event(LifecycleEvent($0, cause: LifecycleCause(.other(name))))) }
@@ -24,6 +24,7 @@ final class RequestSource: LifecycleSource, LifecycleSink {
       }
     }
     self.task.withLock { $0 = task }
+    return nil
   }
 
   @discardableResult func receive(_ fact: LifecycleFact) -> MonotonicTime? {
@@ -64,9 +65,7 @@ extension LifecycleInterface {
       -> Void
   ) -> Self {
     Self("requests", of: name, .outside) { wiring in
-      let source = RequestSource(name, take: wiring.take, work)
-      wiring.sources.append(source)
-      wiring.sinks.append(source)
+      wiring.parts.append(RequestSource(name, take: wiring.take, work))
     }
   }
 }

@@ -79,7 +79,7 @@ extension SignalSource {
   }
 
   /// Takes those that were ignored at the start and are not any more: nohup(1) leaves them so, and system(3) does not.
-  func timePassed() -> [SourceInput] {
+  func takeFormerlyIgnored() {
     opened.withLock { opened in
       let count = opened.signals.count
       opened.ignored.removeAll { signal in
@@ -90,7 +90,6 @@ extension SignalSource {
         return true
       }
       if opened.signals.count > count, opened.direct >= 0 { _ = opened.setDirect() }
-      return []
     }
   }
 
@@ -98,7 +97,7 @@ extension SignalSource {
   ///
   /// Not on the listening thread: it may wait for the dynamic linker, for /proc and for a thread of Dispatch's.
   func resolveConflicts() {
-    _ = timePassed()
+    takeFormerlyIgnored()
     let (signals, descriptor) = opened.withLock { ($0.signals, $0.direct) }
     // Dispatch's, which compete with our handler. They are there also where it has put ours back for others.
     let descriptors = clinux_signal_descriptors(descriptor, 0)

@@ -11,7 +11,7 @@ import Synchronization
 /// wakes the listening thread and thread 0 at the same time. The first of them takes the signal, which is counted in
 /// the same place. As a rule that is the listening thread, so that there is one wake-up between a signal and its hook,
 /// not two.
-final class SignalSource: LifecycleSource, LifecycleSink {
+final class SignalSource: LifecyclePart {
   let map: SignalMap
   /// Runs under a service manager, which reloads by SIGHUP. systemd 262 and later refuse a notify-reload
   /// service without a handler for it, so there is one whatever the map says, and whatever was ignored.
@@ -35,6 +35,15 @@ final class SignalSource: LifecycleSource, LifecycleSink {
     var warned: [String] = []
     /// The times between the checks that follow the launch, the last one first.
     var untilNextCheck = [20, 9, 0.9, 0.1].map { Duration.seconds($0) }
+    /// The time of the next of these; `nil` before the launch, and after the last.
+    var nextCheck: MonotonicTime?
+
+    /// While a signal is ignored, until 10 s after the launch, it is looked for soon: a command of system(3) ends, and
+    /// leaves it its default action.
+    var nextLook: MonotonicTime? {
+      if ignored.isEmpty || untilNextCheck.isEmpty { return nextCheck }
+      return min(nextCheck ?? .distantFuture, .now().advanced(by: .milliseconds(50)))
+    }
   }
   let opened = Mutex(Opened())
   /// The terminal in which the daemon was started, if it was.
@@ -64,16 +73,8 @@ final class SignalSource: LifecycleSource, LifecycleSink {
 
   deinit { close() }
 
-  var outlivesLoss: Bool { true }
-
   var descriptors: [PolledDescriptor] {
     opened.withLock { $0.direct < 0 ? [] : [PolledDescriptor(number: $0.direct)] }
-  }
-
-  /// While one is ignored, until 10 s after the launch: a command of system(3) ends, and leaves it its default action.
-  var deadline: MonotonicTime? {
-    let looks = opened.withLock { !$0.ignored.isEmpty && !$0.untilNextCheck.isEmpty }
-    return looks ? .now().advanced(by: .milliseconds(50)) : nil
   }
 
   /// It includes the waker's, since a handler may have woken the listening thread.
@@ -82,7 +83,7 @@ final class SignalSource: LifecycleSource, LifecycleSink {
   }
 
   /// Installs all handlers or none: when one fails, the dispositions of the others are restored.
-  func open() throws(LifecycleError) {
+  @discardableResult func open() throws(LifecycleError) -> MonotonicTime? {
     try map.validate()
     let failure = waker.open()
     if failure != 0 {
@@ -104,9 +105,10 @@ final class SignalSource: LifecycleSource, LifecycleSink {
     }
     // Last, so that a handler of the map is found. Otherwise `daemon | head` would end the daemon without a save.
     clinux_ignore_broken_pipes()
-    opened.withLock {
-      $0.ignoresBrokenPipes = true
-      $0.direct = $0.setDirect()
+    return opened.withLock { opened in
+      opened.ignoresBrokenPipes = true
+      opened.direct = opened.setDirect()
+      return opened.nextLook
     }
   }
 
@@ -117,7 +119,9 @@ final class SignalSource: LifecycleSource, LifecycleSink {
   }
 
   /// Reads each signal at most once, in the order in which the last of its kind arrived.
-  func read(_ ready: PolledDescriptor, _ take: (SourceInput) -> Void) {
+  @discardableResult func read(_ ready: PolledDescriptor, _ take: (SourceInput) -> Void)
+    -> MonotonicTime?
+  {
     // Under the lock, so that `close` can't hand the descriptor's number to someone else meanwhile.
     let isNewNote = opened.withLock { opened in
       // Drained before the records are taken, as the waker was: a signal in between causes one needless wake-up.
@@ -126,10 +130,11 @@ final class SignalSource: LifecycleSource, LifecycleSink {
       return taken.havePassedOn && opened.notePassedOn(taken)
     }
     if isNewNote { sendNote() }
-    if taken.isEmpty { return }
+    if taken.isEmpty { return nil }
     isUnchecked.store(true, ordering: .relaxed)
     taken.visit { take(input(of: $0, $1)) }
     taken.clear()
+    return nil
   }
 
   /// Checks who has the signals at the end of the launch, and four times while the body starts what may take them; then
@@ -137,7 +142,7 @@ final class SignalSource: LifecycleSource, LifecycleSink {
   /// may have taken others. Not with each, since a check reads /proc, and not before its hooks, which would wait for that.
   func receive(_ fact: LifecycleFact) -> MonotonicTime? {
     switch fact {
-    case .launched where !map.signals.isEmpty: return tryAgain()
+    case .launched where !map.signals.isEmpty: return checkAndPlan()
     case .ended, .healthy, .unhealthy: if isDue || hasNewConflict() { check() }
     default: break
     }
@@ -149,9 +154,18 @@ final class SignalSource: LifecycleSource, LifecycleSink {
     return isUnchecked.load(ordering: .relaxed) && last.duration(to: .now()) > .seconds(5)
   }
 
-  func tryAgain() -> MonotonicTime? {
+  @discardableResult func wake(_: (SourceInput) -> Void) -> MonotonicTime? {
+    takeFormerlyIgnored()
+    let isDue = opened.withLock { $0.nextCheck.map { $0 <= .now() } ?? false }
+    return isDue ? checkAndPlan() : opened.withLock(\.nextLook)
+  }
+
+  private func checkAndPlan() -> MonotonicTime? {
     check()
-    return opened.withLock { $0.untilNextCheck.popLast() }.map { .now().advanced(by: $0) }
+    return opened.withLock { opened in
+      opened.nextCheck = opened.untilNextCheck.popLast().map { .now().advanced(by: $0) }
+      return opened.nextLook
+    }
   }
 
   private func input(of signal: UnixSignal, _ record: clinux_signal_record) -> SourceInput {

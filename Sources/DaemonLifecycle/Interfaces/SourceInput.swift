@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import DaemonSystemd
+package import DaemonSystemd
 
-/// What a source tells the core.
-enum SourceInput: Sendable {
+/// What a part tells the core.
+package enum SourceInput: Sendable {
   case event(LifecycleEvent)
   /// The time that the service manager, or the user's manager, is allowed for a stop.
   case stopTimeout(Duration, isManagers: Bool = false)
@@ -12,7 +12,7 @@ enum SourceInput: Sendable {
   case unitJob(UnitJob?)
   /// A check of health is due; since the last one the process was stalled from outside for this long.
   case watchdogTick(stall: Duration)
-  /// The source has ended, and with it its task.
+  /// It has ended, and with it its task.
   case ended(Task<Void, Never>)
   /// What is only passed on.
   case fact(LifecycleFact)

@@ -8,7 +8,7 @@ import Synchronization
 /// No clock shows a process that it was frozen (`systemctl freeze`, SIGSTOP, a suspend to idle); only a late timer
 /// does. The stall is that lateness minus the time for which the listening thread ran or waited for a processor. See
 /// proc(5) on `schedstat` and sd_watchdog_enabled(3).
-final class WatchdogSource: LifecycleSource {
+final class WatchdogSource: LifecyclePart {
   private struct State {
     /// The time of the next tick; `nil` while it is closed.
     var expected: MonotonicTime?
@@ -30,13 +30,11 @@ final class WatchdogSource: LifecycleSource {
     threshold = period / 8
   }
 
-  /// It has no descriptors, and a ping after STOPPING=1 has started systemd's timer again.
-  var outlivesLoss: Bool { true }
-
-  var deadline: MonotonicTime? { state.withLock(\.expected) }
-
-  func open() {
-    state.withLock { $0.expected = .now().advanced(by: interval) }
+  @discardableResult func open() -> MonotonicTime? {
+    state.withLock { state in
+      state.expected = .now().advanced(by: interval)
+      return state.expected
+    }
   }
 
   /// Notes that another thread listens from now on, which has its own counters.
@@ -44,17 +42,20 @@ final class WatchdogSource: LifecycleSource {
     state.withLock { $0.baseline = .current }
   }
 
-  func timePassed() -> [SourceInput] {
-    state.withLock { state in
+  /// Also after the descriptors were lost: a ping after STOPPING=1 has started systemd's timer again.
+  @discardableResult func wake(_ take: (SourceInput) -> Void) -> MonotonicTime? {
+    let (stall, next): (Duration?, MonotonicTime?) = state.withLock { state in
       let now = MonotonicTime.now()
-      guard let expected = state.expected, expected <= now else { return [] }
+      guard let expected = state.expected, expected <= now else { return (nil, state.expected) }
       let schedule = Schedule.current
       let stall = Self.stall(
         late: expected.duration(to: now), since: state.baseline, schedule, threshold)
       state.baseline = schedule
       state.expected = now.advanced(by: interval)
-      return [.watchdogTick(stall: stall)]
+      return (stall, state.expected)
     }
+    if let stall { take(.watchdogTick(stall: stall)) }
+    return next
   }
 
   /// How long the process was stalled from outside, of the time for which the timer was late; zero when that

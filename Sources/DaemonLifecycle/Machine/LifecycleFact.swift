@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import DaemonSystemd
+package import DaemonSystemd
 
-/// A fact that the core publishes to its sinks. Big ones are indirect, since facts are copied often.
-enum LifecycleFact: Sendable {
+/// A fact that the core publishes to its parts. Big ones are indirect, since facts are copied often.
+package enum LifecycleFact: Sendable {
   /// The daemon has been set up for this long, and is launched afterwards.
   case settingUp(Duration)
   /// A transition begins, at this time: after its request, and before any of its hooks.

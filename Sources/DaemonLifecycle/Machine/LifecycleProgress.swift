@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The daemon's state and its reasons for being in the background.
-struct LifecycleSnapshot: Sendable, Equatable {
+package struct LifecycleSnapshot: Sendable, Equatable {
   let state: LifecycleState
   /// The names of the first reasons, sorted, and the number of the others.
   let reasons: [String]
@@ -9,7 +9,7 @@ struct LifecycleSnapshot: Sendable, Equatable {
 }
 
 /// The progress of a transition.
-struct LifecycleProgress: Sendable {
+package struct LifecycleProgress: Sendable {
   let transition: LifecycleTransition
   let done: Int
   let total: Int

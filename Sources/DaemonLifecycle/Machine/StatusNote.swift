@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The subject of a note for the operator, in the order of the status. There is at most one note of each at a time.
-enum StatusNote: Comparable, Sendable {
+package enum StatusNote: Comparable, Sendable {
   /// The daemon's own status text.
   case daemon
   /// The result of the last reload.

@@ -4,7 +4,7 @@ import DaemonSystemd
 import Synchronization
 
 /// A file descriptor, and the poll(2) events to wait for, or those that have happened.
-struct PolledDescriptor: Sendable {
+package struct PolledDescriptor: Sendable {
   let number: Int32
   /// Signalfds, timers and epoll sets can't be written to, and most files of others that may reuse their numbers can.
   var events = UInt32(POLLIN | POLLOUT)
@@ -16,7 +16,7 @@ struct PolledDescriptor: Sendable {
   fileprivate var isLost: Bool { events & UInt32(POLLNVAL | POLLOUT) != 0 }
 }
 
-/// The poll of the listening thread: a waker, a timerfd for the next deadline, and the descriptors of sources.
+/// The poll of the listening thread: a waker, a timerfd for the next deadline, and the descriptors of parts.
 ///
 /// Other code of the process may close any of these. When poll(2) or the use of one shows it, all are left to that code,
 /// since their numbers may be those of its files, and the next `wait` opens a new waker and a new timer. Without them, or
@@ -34,7 +34,7 @@ final class EventPoll: Sendable {
     var wanted = MonotonicTime.distantFuture
     /// The time to which the timerfd is set; the distant future when it is disarmed, `nil` when it has gone off.
     var set: MonotonicTime? = .distantFuture
-    /// The descriptors of the sources.
+    /// The descriptors of the parts.
     var polled: [PolledDescriptor] = []
 
     /// Sets the timer if necessary. Returns false when it is lost.

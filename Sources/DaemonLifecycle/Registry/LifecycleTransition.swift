@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The kind of a transition, which is a sequence of steps: one request, or the termination.
-enum LifecycleTransition: Int, CaseIterable, Sendable {
+package enum LifecycleTransition: Int, CaseIterable, Sendable {
   case launch, foreground, background, suspend, resume, saveState, reload, pressure, post
   /// Members that were added late, or were busy, receive what the others have received.
   case catchUp

@@ -26,7 +26,7 @@ extension LifecycleCore {
   /// Messages for one thread to send, and their receivers.
   struct Mail {
     var messages: [Effects.Message]
-    let sinks: [any LifecycleSink]
+    let parts: [any LifecyclePart]
     let streams: [StreamSubscriber]
 
     /// Whether there are answers to posts, which hold what was posted.
@@ -57,9 +57,9 @@ extension LifecycleCore {
   /// Takes the messages that are there. Facts wait for the start, which brings their receivers.
   func takeMail(_ state: inout State) -> Mail {
     var mail = Mail(
-      messages: [], sinks: state.sinks ?? [], streams: state.streams)
+      messages: [], parts: state.parts ?? [], streams: state.streams)
     swap(&mail.messages, &state.effects.messages)
-    if state.sinks == nil {
+    if state.parts == nil {
       for case .fact(let fact) in mail.messages { state.earlyFacts.append(fact) }
       // Otherwise a subject that is never started would have no limit.
       state.earlyFacts.removeFirst(max(0, state.earlyFacts.count - 1000))
@@ -144,7 +144,7 @@ extension LifecycleCore {
 
   private func send(_ message: Effects.Message, _ mail: Mail) {
     switch message {
-    case .fact(let fact): send(fact, to: mail.sinks)
+    case .fact(let fact): send(fact, to: mail.parts)
     case .announced(let step, let cause, let time):
       guard
         let notification = step.notification(
@@ -185,14 +185,14 @@ extension LifecycleCore {
     }
   }
 
-  private func send(_ fact: LifecycleFact, to sinks: [any LifecycleSink]) {
-    if sinks.isEmpty { return }
+  private func send(_ fact: LifecycleFact, to parts: [any LifecyclePart]) {
+    if parts.isEmpty { return }
     var fact = fact
     // The kernel's time, also in a mock: systemd compares it with its own.
     if virtualTime != nil, case .began(let transition, let cause, _) = fact {
       fact = .began(transition, cause, at: .now())
     }
-    for sink in sinks { retry(sink, at: sink.receive(fact)) }
+    for part in parts { wake(part, at: part.receive(fact)) }
   }
 
   func endStreams() {

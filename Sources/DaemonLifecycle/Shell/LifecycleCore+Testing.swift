@@ -2,7 +2,7 @@
 package import DaemonSystemd
 import Synchronization
 
-// The parts of a core that the test kit uses. The mock is the same core with a clock that a test moves, no sources, and
+// The parts of a core that the test kit uses. The mock is the same core with a clock that a test moves, nothing that is open, and
 // no process to end.
 extension LifecycleCore {
   /// - Parameter pool: The executor of work in the foreground, for an exploration, which performs what `takeReady` returns;
@@ -17,9 +17,9 @@ extension LifecycleCore {
       journal: nil, logging: configuration.logging == .off ? .off : .problems)
     var wiring = LifecycleWiring(configuration.environment, isSupervised: false) { log.warn($0) }
     if let notifyAddress, let socket = try? NotifySocket(address: notifyAddress) {
-      wiring.sinks.append(NotifySink(socket, waits: true, warn: wiring.warn))
+      wiring.parts.append(NotifySink(socket, waits: true, warn: wiring.warn))
     }
-    // Its sources are left out: the test asks for checks of health.
+    // None is opened: the test asks for checks of health.
     wiring.connect(
       configuration.interfaces.filter { if case .local = $0.role { true } else { false } })
     for problem in wiring.problems { log.warn(problem) }
@@ -28,7 +28,7 @@ extension LifecycleCore {
       executor: pool == nil
         ? HookExecutor(endsWhenIdle: true)
         : HookExecutor(endsWhenIdle: true, pool: pool, startThread: { _, _ in true }),
-      harness: harness, sinks: [log] + wiring.sinks, readiness: wiring.readiness,
+      harness: harness, parts: [log] + wiring.parts,
       preservation: PreservationSlot(preservation),
       exitProcess: exitProcess)
     switch initialState {

@@ -10,7 +10,7 @@ import Synchronization
 /// calls.
 ///
 /// The order of locks: `state` is taken first. While it is held only two others may be taken: the poll's, and that of a
-/// test's substitute for `_exit`. Under these no lock is taken. `sources` is taken before a source's own lock, that of
+/// test's substitute for `_exit`. Under these no lock is taken. `openParts` is taken before a part's own lock, that of
 /// a runner before a round's or a sleeper's, and that of the preservation before those that it makes it with. No other two
 /// locks of the core are held at once.
 @_documentation(visibility: internal)
@@ -40,11 +40,13 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var unitJobWaiters: [Sleeper] = []
     /// Whether a source reads the service manager's job when a drain, and when the termination, begins.
     var asksForUnitJob: Bool
-    /// The outputs that receive facts: systemd, the journal. `nil` until the start: facts wait in `earlyFacts`.
-    var sinks: [any LifecycleSink]?
+    /// They receive facts. `nil` until the start: facts wait in `earlyFacts`.
+    var parts: [any LifecyclePart]? {
+      didSet { showingParts = parts?.filter(\.showsReadiness) ?? [] }
+    }
     var earlyFacts: [LifecycleFact] = []
-    /// Show whether the daemon is ready; most daemons have none.
-    var readiness: [any ReadinessOutput]
+    /// Those that show whether the daemon is ready; most daemons have none.
+    private(set) var showingParts: [any LifecyclePart] = []
     /// Grows with each critical section that has something to show to probes.
     var readinessNumber: UInt64 = 0
     var lastID: UInt64 = 0
@@ -73,16 +75,16 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   let exitProcess: @Sendable (Int32) -> Void
   let state: Mutex<State>
   private let isTracing = Atomic<Bool>(false)
-  let sources = Mutex<[OpenSource]>([])
+  let openParts = Mutex<[OpenPart]>([])
   /// The descriptors and bytes that the service manager keeps between two runs.
   let preservation: PreservationSlot
 
-  /// - Parameter sinks: `nil` where `connect` will bring them.
+  /// - Parameter parts: `nil` where `connect` will bring them.
   init(
     configuration: LifecycleConfiguration, initialState: LifecycleState = .launching,
     virtualTime: VirtualTime? = nil, executor: HookExecutor = HookExecutor(),
     harness: (any LifecycleHarness)? = nil,
-    sinks: [any LifecycleSink]? = [], readiness: [any ReadinessOutput] = [],
+    parts: [any LifecyclePart]? = [],
     watchdogPeriod: Duration? = nil, asksForUnitJob: Bool = false,
     preservation: PreservationSlot? = nil,
     exitProcess: @escaping @Sendable (Int32) -> Void = { _exit($0) }
@@ -96,23 +98,24 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     self.exitProcess = exitProcess
     let policy = LifecycleMachine.Policy(
       configuration: configuration,
-      hasServiceManager: sinks?.contains { $0.isServiceManager } ?? false,
+      hasServiceManager: parts?.contains { $0.isServiceManager } ?? false,
       watchdogPeriod: watchdogPeriod)
     state = Mutex(
       State(
-        machine: LifecycleMachine(policy, state: initialState), asksForUnitJob: asksForUnitJob,
-        sinks: sinks, readiness: readiness))
-    state.withLock { $0.effects.announces = harness != nil }
+        machine: LifecycleMachine(policy, state: initialState), asksForUnitJob: asksForUnitJob))
+    state.withLock { state in
+      state.parts = parts
+      state.effects.announces = harness != nil
+    }
     executor.client = self
   }
 
   /// Takes what the start has decided, before the launch.
   func connect(_ wiring: LifecycleWiring, _ policy: LifecycleMachine.Policy) {
     let asksForUnitJob = wiring.busInputs.contains(.unitJob)
-    change { [sinks = wiring.sinks, readiness = wiring.readiness] state, _ in
+    change { [parts = wiring.parts] state, _ in
       state.machine.setPolicy(policy)
-      state.sinks = sinks
-      state.readiness = readiness
+      state.parts = parts
       state.asksForUnitJob = asksForUnitJob
       state.effects.messages.insert(contentsOf: state.earlyFacts.map { .fact($0) }, at: 0)
       state.earlyFacts = []
@@ -262,14 +265,14 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     return next == .distantFuture ? nil : next
   }
 
-  typealias ShownReadiness = (outputs: [any ReadinessOutput], isReady: Bool, number: UInt64)
+  typealias ShownReadiness = (parts: [any LifecyclePart], isReady: Bool, number: UInt64)
 
-  /// The readiness to show to probes, with a number that grows; `nil` without an output for it. Taken at the end of
+  /// The readiness to show to probes, with a number that grows; `nil` without a part for it. Taken at the end of
   /// every critical section, so that no thread can start a hook before the readiness that its event causes is shown.
   func nextReadiness(_ state: inout State) -> ShownReadiness? {
-    if state.readiness.isEmpty { return nil }
+    if state.showingParts.isEmpty { return nil }
     state.readinessNumber += 1
-    return (state.readiness, state.machine.isReady, state.readinessNumber)
+    return (state.showingParts, state.machine.isReady, state.readinessNumber)
   }
 
   // MARK: Holds
@@ -303,9 +306,13 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     change { state, _ in state.timers.remove(sleeper) }
   }
 
-  /// Does an action on the listening thread at a time, in place of an earlier one.
+  /// Does an action on the listening thread at a time, or at an earlier one that it is scheduled for.
   @inline(never) func schedule(_ action: Sleeper, at deadline: MonotonicTime) {
-    change { state, _ in if !state.machine.isClosed { state.timers.add(action, at: deadline) } }
+    change { state, _ in
+      if !state.machine.isClosed {
+        state.timers.add(action, at: min(deadline, action.queued?.deadline ?? .distantFuture))
+      }
+    }
   }
 
   // MARK: The end of the subject
@@ -316,9 +323,9 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// exit's code.
   package func close() {
     let isExiting = state.withLock { $0.keptAlive != nil }
-    if !isExiting { closeSources() }
+    if !isExiting { closeParts() }
     handle(.close)
-    for output in state.withLock({ $0.readiness }) { output.set(false, number: .max) }
+    for part in state.withLock({ $0.showingParts }) { part.show(false, number: .max) }
     endStreams()
     let sleepers = state.withLock { $0.timers.removeExpired(at: .distantFuture) }
     for sleeper in sleepers { sleeper.end(throwing: CancellationError()) }

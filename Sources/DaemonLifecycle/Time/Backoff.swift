@@ -6,21 +6,15 @@ package struct Backoff: Sendable {
   private static let first = Duration.milliseconds(10)
   private let longest: Duration
   private var delay = first
-  private var isScheduled = false
 
   package init(longest: Duration) { self.longest = longest }
 
-  /// Returns the time of the next attempt, after one that has failed; `nil` when it is scheduled already.
-  package mutating func nextAttempt() -> MonotonicTime? {
-    if isScheduled { return nil }
-    isScheduled = true
-    defer { delay = min(delay * 2, longest) }
-    return .now().advanced(by: delay)
-  }
+  /// The time of the next attempt, after one that has failed.
+  package var nextAttempt: MonotonicTime { .now().advanced(by: delay) }
 
-  /// Notes that the scheduled attempt begins.
-  package mutating func begin() { isScheduled = false }
+  /// Notes that an attempt begins whose time has come; others in between change nothing.
+  package mutating func grow() { delay = min(delay * 2, longest) }
 
   /// Notes that nothing is left to be tried.
-  package mutating func succeed() { delay = Self.first }
+  package mutating func reset() { delay = Self.first }
 }

@@ -23,9 +23,7 @@ extension LifecycleWiring {
     _ address: BusAddress, _ inputs: [BusInput], _ userManager: String? = nil
   ) {
     if inputs.isEmpty, userManager == nil { return }
-    let source = BusSource(address, inputs, userManager: userManager)
-    sources.append(source)
-    sinks.append(source)
+    parts.append(BusSource(address, inputs, userManager: userManager))
   }
 }
 

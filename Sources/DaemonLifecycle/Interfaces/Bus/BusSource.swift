@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// Everything is asynchronous and happens on the listening thread: nothing waits for the bus, which may respond at
 /// once, after half a minute, or never.
-final class BusSource: LifecycleSource, LifecycleSink {
+final class BusSource: LifecyclePart {
   private struct Bus {
     let connection: BusConnection
     let inbox: BusInbox
@@ -52,19 +52,25 @@ final class BusSource: LifecycleSource, LifecycleSink {
     return number < 0 ? [] : [PolledDescriptor(number: number)]
   }
 
-  var deadline: MonotonicTime? { bus.withLock { $0.connection.deadline } }
+  var outlivesLoss: Bool { false }
 
-  func open() throws { try bus.withLock { try $0.connection.start() } }
-
-  func read(_: PolledDescriptor, _ take: (SourceInput) -> Void) {
-    for input in timePassed() { take(input) }
+  @discardableResult func open() throws -> MonotonicTime? {
+    try bus.withLock { bus in
+      try bus.connection.start()
+      return bus.connection.deadline
+    }
   }
 
-  func timePassed() -> [SourceInput] {
-    bus.withLock { bus in
+  @discardableResult func read(_: PolledDescriptor, _ take: (SourceInput) -> Void) -> MonotonicTime?
+  { wake(take) }
+
+  @discardableResult func wake(_ take: (SourceInput) -> Void) -> MonotonicTime? {
+    let (inputs, next) = bus.withLock { bus in
       bus.connection.process()
-      return bus.inbox.take()
+      return (bus.inbox.take(), bus.connection.deadline)
     }
+    for input in inputs { take(input) }
+    return next
   }
 
   @discardableResult func close() -> [SourceInput] {

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonSystemd
+import Synchronization
+
+/// A part that the listening thread reads and wakes.
+struct OpenPart: Sendable {
+  let part: any LifecyclePart
+  let wakeUp: Sleeper
+}
+
+// The parts, and their inputs.
+extension LifecycleCore {
+  /// Opens a part and listens to it.
+  func listen(to part: any LifecyclePart) throws {
+    let deadline: MonotonicTime?
+    do {
+      try executor.poll.open()
+      deadline = try part.open()
+    } catch {
+      if !executor.isListening { executor.poll.close() }
+      for input in part.close() { take(input) }
+      throw error
+    }
+    let wakeUp = Sleeper { [weak self, weak part] in
+      guard let self, let part else { return }
+      wake(part, at: part.wake { take($0) })
+    }
+    openParts.withLock { $0.append(OpenPart(part: part, wakeUp: wakeUp)) }
+    do {
+      for descriptor in part.descriptors { executor.poll.add(descriptor) }
+      try executor.listen()
+    } catch {
+      closeParts { $0 === part }
+      throw error
+    }
+    wake(part, at: deadline)
+  }
+
+  /// Has a part woken at a time, or before that. In a mock none is open: there a sink is given the next fact, and a
+  /// readiness file the next change.
+  func wake(_ part: any LifecyclePart, at deadline: MonotonicTime?) {
+    guard let deadline,
+      let open = openParts.withLock({ $0.first { $0.part === part } })
+    else { return }
+    schedule(open.wakeUp, at: deadline)
+  }
+
+  /// Closes parts. Inputs that arrived before are not lost.
+  func closeParts(where isClosed: (any LifecyclePart) -> Bool = { _ in true }) {
+    let closing = openParts.withLock { parts in
+      defer { parts.removeAll { isClosed($0.part) } }
+      return parts.filter { isClosed($0.part) }
+    }
+    for closing in closing {
+      for descriptor in closing.part.descriptors { executor.poll.remove(descriptor) }
+      for input in closing.part.close() { take(input) }
+      remove(closing.wakeUp)
+    }
+  }
+
+  /// Takes an input of a part.
+  @inline(never)
+  func take(_ input: SourceInput) {
+    switch input {
+    case .event(let event): receive(event)
+    case .unitJob(let job): unitJobIsKnown(job)
+    case .watchdogTick(let stall):
+      for part in state.withLock({ $0.showingParts }) { wake(part, at: part.check()) }
+      handle(.watchdogTick(stall: stall))
+    case .stopTimeout(let timeout, let isManagers):
+      handle(.stopTimeout(timeout, isManagers: isManagers))
+    case .sleepDelay(let delay): handle(.sleepDelay(delay))
+    case .ended(let task): cancel(task)
+    case .fact(let fact): handle(.fact(fact))
+    }
+  }
+
+  // MARK: Readiness
+
+  func prepareReadiness() {
+    for part in state.withLock({ $0.showingParts }) { _ = try? part.open() }
+  }
+
+  func show(_ shown: ShownReadiness) {
+    for part in shown.parts { wake(part, at: part.show(shown.isReady, number: shown.number)) }
+  }
+}
+
+extension LifecycleCore: HookExecutor.Client {
+  func descriptorsAreReady(_ ready: EventPoll.Ready) {
+    if let loss = ready.loss { descriptorsWereLost(loss) }
+    for descriptor in ready.descriptors {
+      let polling = openParts.withLock { $0.first { $0.part.polls(descriptor.number) } }
+      guard let part = polling?.part else { continue }
+      wake(part, at: part.read(descriptor) { take($0) })
+    }
+    if ready.timerExpired { timePassed() }
+  }
+
+  func listenerChanged() {
+    for open in openParts.withLock({ $0 }) { open.part.listenerChanged() }
+  }
+
+  func threadsReachedLimit() {
+    warn("\(HookExecutor.extraThreads) extra threads are blocked in hooks; other hooks must wait.")
+  }
+
+  /// The daemon saves its state and ends, with status 70 as a rule. Until then signals and deadlines are handled all the
+  /// same.
+  private func descriptorsWereLost(_ sentence: String) {
+    if state.withLock({ $0.machine.stop.isLost }) { return }
+    // Nothing is released, which would close numbers that may be other files' by now.
+    openParts.withLock { parts in
+      for open in parts where !open.part.outlivesLoss {
+        _ = Unmanaged.passRetained(open.part as AnyObject)
+      }
+      parts.removeAll { !$0.part.outlivesLoss }
+    }
+    let isOver = state.withLock { $0.machine.stop.exit != nil }
+    warn(isOver ? sentence : "\(sentence) The daemon saves its state and ends.")
+    handle(.lost(LifecycleCause(.other("a lost descriptor"))))
+  }
+}
