@@ -49,7 +49,8 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
   /// try CodableStateStore<Bookmark>(StateStore(version: 2)) {
   ///   try encode($0)
   /// } decode: { version, bytes in
-  ///   version == 1 ? Bookmark(try decode(OldBookmark.self, bytes)) : try decode(Bookmark.self, bytes)
+  ///   if version > 1 { return try decode(Bookmark.self, bytes) }
+  ///   return Bookmark(try decode(OldBookmark.self, bytes))
   /// }
   /// ```
   ///

@@ -10,7 +10,7 @@ extension Notification.Name {
   /// let token = NotificationCenter.default.addObserver(
   ///   forName: .daemon(DidReceivePressure.self), object: nil, queue: nil
   /// ) { notification in
-  ///   guard let pressure = notification.object as? DidReceivePressure else { return }
+  ///   let pressure = notification.object as? DidReceivePressure
   ///   …
   /// }
   /// ```

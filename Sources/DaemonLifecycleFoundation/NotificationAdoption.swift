@@ -7,12 +7,12 @@ extension LifecycleObservable {
   /// released or cancelled.
   ///
   /// ```swift
-  /// struct CacheInvalidated: CustomNotification { let region: String }
+  /// struct CacheInvalidated: CustomNotification { let key: String }
   ///
-  /// let adoption = lifecycle.adopt(Notification.Name("CacheInvalidated")) { notification in
-  ///   (notification.userInfo?["region"] as? String).map { CacheInvalidated(region: $0) }
+  /// let adoption = lifecycle.adopt(Notification.Name("CacheInvalidated")) {
+  ///   ($0.userInfo?["key"] as? String).map { CacheInvalidated(key: $0) }
   /// }
-  /// let token = lifecycle.observe(CacheInvalidated.self) { cache.drop($0.region) }
+  /// let token = lifecycle.observe(CacheInvalidated.self) { cache.drop($0.key) }
   /// ```
   ///
   /// The closure runs on the poster's thread, perhaps with the poster's locks held, so it should only read the

@@ -14,7 +14,8 @@ extension LifecycleInterface {
   /// A reload whenever a file has changed, as when a Kubernetes ConfigMap is updated.
   ///
   /// ```swift
-  /// configuration.interfaces.append(.reloading(whenChanged: "/etc/mydaemon/config.json"))
+  /// configuration.interfaces.append(
+  ///   .reloading(whenChanged: "/etc/mydaemon/config.json"))
   /// ```
   ///
   /// It looks at the file once a second, through all links of its path, on any file system: whoever is notified of a file

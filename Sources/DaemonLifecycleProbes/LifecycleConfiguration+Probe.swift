@@ -7,7 +7,7 @@ extension LifecycleConfiguration {
   ///
   /// ```swift
   /// configuration.interfaces += [
-  ///   .readinessFile("/run/mydaemon/ready"), .livenessFile("/run/mydaemon/alive"),
+  ///   .readinessFile("/run/poller/ready"), .livenessFile("/run/poller/alive"),
   /// ]
   /// configuration.exitIfProbed(by: CommandLine.arguments)
   /// // readinessProbe: { exec: { command: [/mydaemon, --probe, ready] } }

@@ -5,7 +5,9 @@ import Synchronization
 /// An observer that saves on ShouldSaveState, and at intervals.
 ///
 /// ```swift
-/// let saved = SavedState(lifecycle: lifecycle, store: store, every: .seconds(60)) { await poller.bytes }
+/// SavedState(lifecycle: lifecycle, store: store, every: .seconds(60)) {
+///   await poller.bytes
+/// }
 /// ```
 ///
 /// It saves on ShouldSaveState, which is delivered on each pause, before a reload and before the end, and at an

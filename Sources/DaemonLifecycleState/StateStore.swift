@@ -5,10 +5,10 @@ import Synchronization
 /// A store that keeps bytes on disk through crashes, power cuts and kills in the middle of a save.
 ///
 /// ```swift
-/// let store = try StateStore()                       // in $STATE_DIRECTORY
+/// let store = try StateStore()            // in $STATE_DIRECTORY
 /// let count = try store.load().map { parse($0.bytes) } ?? 0
 /// …
-/// try store.save(Array("\(count)".utf8))             // returns when it is on disk
+/// try store.save(Array("\(count)".utf8))  // returns when it is on disk
 /// ```
 ///
 /// A save that is interrupted leaves the old state or the new one, never a mix and never nothing; once it has returned,

@@ -8,7 +8,7 @@ extension LifecycleConfiguration {
   /// ```swift
   /// configuration.signals[.sigquit] = .describe
   /// configuration.traceThreads()
-  /// // lifecycle: Described: thread 4711 waits in read, Store.readJournal, Orders.shouldSaveState.
+  /// // lifecycle: Described: thread 4711 waits in read, Orders.shouldSaveState.
   /// ```
   ///
   /// The threads are not interrupted: the kernel says where each waits (proc_pid_syscall(5)), and the call frame

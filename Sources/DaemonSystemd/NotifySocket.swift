@@ -67,7 +67,7 @@ public struct NotifySocket: Sendable {
   ///
   /// ```swift
   /// try notify.send([.status("saved"), .stopping])
-  /// try notify.barrier(timeout: .seconds(5))  // exiting earlier could lose them
+  /// try notify.barrier(timeout: .seconds(5))  // an earlier exit may lose them
   /// ```
   ///
   /// It sends `BARRIER=1` (systemd 246) with one end of a pipe, which the manager closes when it reads the message.

@@ -4,8 +4,9 @@ import CLinux
 /// A file descriptor with one owner. It is closed when the value goes out of scope.
 ///
 /// ```swift
-/// guard let listener = try preservation.preserved(named: "http", as: .listeningStream) else { return }
-/// serve(listener.rawValue)
+/// let http = try preservation.preserved(named: "http", as: .listeningStream)
+/// guard let http else { return }
+/// serve(http.rawValue)
 /// ```
 ///
 /// It can't be copied, so a descriptor is not closed twice or used after it was closed. Pass it on with `consume`, or

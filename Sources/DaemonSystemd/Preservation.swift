@@ -5,18 +5,20 @@ import Synchronization
 ///
 /// ```swift
 /// let preservation = try Preservation()
-/// let listener = try preservation.preserved(named: "http", as: .listeningStream)
+/// let http = try preservation.preserved(named: "http", as: .listeningStream)
 /// for name in preservation.names(prefix: "c") {
-///   if let peer = try preservation.preserved(named: name, as: .stream) { resume(peer, name) }
+///   let peer = try preservation.preserved(named: name, as: .stream)
+///   if let peer { resume(peer, name) }
 /// }
-/// if let bytes = try preservation.preservedBytes(named: "state") { restore(bytes) }
-/// try preservation.forget(named: "state")      // it is in use now: a crash must not bring it back
-/// try preservation.closeUnknown()              // what another version has left
-/// …
-/// try preservation.preserve(peer.rawValue, named: "c17")  // once it has lasted a second: then a crash keeps it too
-/// …
-/// try preservation.preserve(bytes, named: "state")        // at the end
-/// try preservation.barrier()                              // and only then exit
+/// let state = try preservation.preservedBytes(named: "state")
+/// if let state { restore(state) }
+/// try preservation.forget(named: "state")  // else a crash brings it back
+/// try preservation.closeUnknown()          // what another version has left
+/// // … once a connection has lasted a second, so that a crash keeps it too:
+/// try preservation.preserve(peer.rawValue, named: "c17")
+/// // … at the end, and only then exit:
+/// try preservation.preserve(bytes, named: "state")
+/// try preservation.barrier()
 /// ```
 ///
 /// It owns the descriptors that were passed to this process (sd_listen_fds(3)), and can store others
@@ -241,7 +243,8 @@ public final class Preservation: Sendable {
   /// Takes the first descriptor of this name that is suitable for a use; returns `nil` when none of the name is left.
   ///
   /// ```swift
-  /// while let listener = try preservation.preserved(named: "http", as: .listeningStream) { … }
+  /// while let listener = try preservation.preserved(
+  ///   named: "http", as: .listeningStream) { … }
   /// ```
   ///
   /// The caller owns the descriptor. The manager keeps its duplicate until ``forget(named:timeout:)`` is called.

@@ -6,7 +6,8 @@ import CLinux
 /// ```swift
 /// let environment = ServiceEnvironment.current
 /// for problem in environment.problems { print(problem) }
-/// let state = try environment.directories(in: "STATE_DIRECTORY").first ?? "/var/lib/mydaemon"
+/// let folders = try environment.directories(in: "STATE_DIRECTORY")
+/// let state = folders.first ?? "/var/lib/mydaemon"
 /// ```
 ///
 /// A variable that is not set gives `nil` or an empty list; a malformed one gives an error that names it, never a

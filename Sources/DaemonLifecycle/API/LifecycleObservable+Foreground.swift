@@ -8,7 +8,9 @@ extension LifecycleObservable {
   ///
   /// ```swift
   /// lifecycle.addForeground(name: "polling", restarting: .backoff()) {
-  ///   for try await _ in lifecycle.ticks(every: .seconds(1)) { try await poller.poll() }
+  ///   for try await _ in lifecycle.ticks(every: .seconds(1)) {
+  ///     try await poller.poll()
+  ///   }
   /// }
   /// ```
   ///
@@ -93,7 +95,9 @@ extension LifecycleObservable {
   ///
   /// ```swift
   /// lifecycle.addTask(name: "heartbeats", restarting: .backoff()) { _ in
-  ///   for try await _ in lifecycle.ticks(every: .seconds(3)) { try await broker.beat() }
+  ///   for try await _ in lifecycle.ticks(every: .seconds(3)) {
+  ///     try await broker.beat()
+  ///   }
   /// }
   /// ```
   ///

@@ -29,7 +29,9 @@ extension LifecycleObservable {
   /// file shows, for a health check over HTTP.
   ///
   /// ```swift
-  /// router.get("healthz") { _, _ in lifecycle.isReady ? HTTPResponse.Status.ok : .serviceUnavailable }
+  /// router.get("healthz") { _, _ in
+  ///   lifecycle.isReady ? HTTPResponse.Status.ok : .serviceUnavailable
+  /// }
   /// ```
   public var isReady: Bool { core.isReady }
 
@@ -39,7 +41,7 @@ extension LifecycleObservable {
   /// A text of the daemon's own, shown after its state in `systemctl status`. Default `nil`: none.
   ///
   /// ```swift
-  /// lifecycle.status = "42 clients"  // foreground since 2026-11-21 12:01:07 (launch); 42 clients
+  /// lifecycle.status = "42 clients"  // foreground since … (launch); 42 clients
   /// ```
   ///
   /// It is shown on one line, with control characters escaped, cut to 200 bytes. Of several changes within a second the
@@ -201,9 +203,9 @@ extension LifecycleObservable {
   /// daemon launch into the background:
   ///
   /// ```swift
-  /// configuration.interfaces.append(.pausing(whileInactive: "standby-a.target"))
+  /// configuration.interfaces += [.pausing(whileInactive: "standby-a.target")]
   /// let lifecycle = LifecycleSubject(configuration: configuration)
-  /// // Until systemd reports that the unit is active; without systemd, for ever.
+  /// // Until systemd reports that the unit is active; without it, for ever.
   /// lifecycle.pause(for: BackgroundReason("standby-a.target"))
   /// ```
   public func pause(for reason: BackgroundReason = .operator) {
@@ -248,7 +250,8 @@ extension LifecycleObservable {
   /// ```swift
   /// func willTerminate(_ notification: WillTerminate) async {
   ///   let job = await lifecycle.unitJob()
-  ///   if job?.isRestart ?? true { handOver() } else { await finishConnections() }
+  ///   if job?.isRestart ?? true { return handOver() }
+  ///   await finishConnections()
   /// }
   /// ```
   ///
@@ -266,8 +269,9 @@ extension LifecycleObservable {
   /// The descriptors and bytes that the service manager keeps between two runs.
   ///
   /// ```swift
-  /// let listener = try lifecycle.preservation().preserved(named: "http", as: .listeningStream)
-  /// try lifecycle.preservation().closeUnknown()
+  /// let kept = try lifecycle.preservation()
+  /// let listener = try kept.preserved(named: "http", as: .listeningStream)
+  /// try kept.closeUnknown()
   /// ```
   ///
   /// The first access takes over the descriptors that systemd has passed to this process, so access it early. They can

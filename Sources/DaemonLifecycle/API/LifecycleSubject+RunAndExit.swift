@@ -12,7 +12,7 @@ extension LifecycleSubject {
   ///     LifecycleSubject.runAndExit { lifecycle in
   ///       let poller = try Poller()
   ///       lifecycle.addObserver(poller)
-  ///       lifecycle.addForeground(name: "polling") { try await poller.work(lifecycle) }
+  ///       lifecycle.addForeground { try await poller.work(lifecycle) }
   ///     }
   ///   }
   /// }

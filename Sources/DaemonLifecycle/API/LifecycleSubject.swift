@@ -13,7 +13,7 @@ import Synchronization
 ///       let poller = try Poller()
 ///       lifecycle.addObserver(poller)
 ///       lifecycle.addForeground(name: "polling") {
-///         for try await _ in lifecycle.ticks(every: .seconds(1)) { try await poller.poll() }
+///         try await poller.work(lifecycle)
 ///       }
 ///     }
 ///   }

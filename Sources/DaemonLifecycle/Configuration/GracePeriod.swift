@@ -7,7 +7,8 @@ extension LifecycleConfiguration {
   ///
   /// ```swift
   /// var configuration = LifecycleConfiguration()
-  /// try configuration.setStopTimeout(fromEnvironment: "TERMINATION_GRACE_PERIOD_SECONDS")
+  /// try configuration.setStopTimeout(
+  ///   fromEnvironment: "TERMINATION_GRACE_PERIOD_SECONDS")
   /// ```
   ///
   /// In a pod's manifest the variable repeats `terminationGracePeriodSeconds`; for `docker stop` it repeats

@@ -10,9 +10,12 @@ import Synchronization
 /// ```swift
 /// actor Database: StateObserver {
 ///   private let executor: LifecycleSerialExecutor
-///   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
-///
-///   init(lifecycle: any LifecycleObservable) { executor = lifecycle.makeSerialExecutor() }
+///   nonisolated var unownedExecutor: UnownedSerialExecutor {
+///     executor.asUnownedSerialExecutor()
+///   }
+///   init(lifecycle: any LifecycleObservable) {
+///     executor = lifecycle.makeSerialExecutor()
+///   }
 ///   func shouldSaveState(_ notification: ShouldSaveState) async throws { … }
 /// }
 /// ```

@@ -3,7 +3,7 @@
 ///
 /// ```swift
 /// var configuration = LifecycleConfiguration()
-/// configuration.interfaces.append(.pausing(whileInactive: "postgresql.service"))
+/// configuration.interfaces += [.pausing(whileInactive: "postgresql.service")]
 /// configuration.interfaces.removeAll { $0 == .sleep }
 /// let lifecycle = LifecycleSubject(configuration: configuration)
 /// ```

@@ -95,7 +95,8 @@ extension LifecycleInterface {
   /// expect.
   ///
   /// ```swift
-  /// configuration.interfaces.append(.readinessDescriptor(3))  // s6: a file notification-fd with the line 3
+  /// // s6: a file notification-fd with the line 3.
+  /// configuration.interfaces.append(.readinessDescriptor(3))
   /// ```
   ///
   /// The newline is written once, when the hooks of the launch have ended, and the descriptor is closed. A launch that

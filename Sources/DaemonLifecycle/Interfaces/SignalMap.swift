@@ -3,7 +3,7 @@
 ///
 /// ```swift
 /// var signals = SignalMap.standard
-/// signals[.sigusr1] = nil                            // back to the system's own meaning
+/// signals[.sigusr1] = nil  // back to the system's own meaning
 /// signals[.realTime(0)!] = .post(RotateLogs())
 /// let lifecycle = LifecycleSubject(configuration: .init(signals: signals))
 /// ```

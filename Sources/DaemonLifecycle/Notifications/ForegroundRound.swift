@@ -9,9 +9,9 @@ import Synchronization
 /// ```swift
 /// try await lifecycle.foreground(draining: .seconds(20)) { round in
 ///   try await withThrowingDiscardingTaskGroup { connections in
-///     for try await client in listener.clients().untilEnding(of: round) {  // accepts no new clients
+///     for try await client in listener.clients().untilEnding(of: round) {
 ///       connections.addTask { await serve(client, round) }
-///     }
+///     }  // accepts no new clients
 ///   }  // waits for running requests
 /// }
 /// ```
@@ -67,14 +67,15 @@ public final class ForegroundRound: Sendable {
   /// Makes a round for a test of code that takes one.
   public convenience init() { self.init(clock: nil) }
 
-  /// Says that the body is ready, as a server is that listens. Further calls have no effect, nor has one in work that
-  /// was added without `readyWithin:`.
+  /// Says that the body is ready, as a server is that listens. Only the first call has an effect, with `readyWithin:`.
   ///
   /// ```swift
-  /// lifecycle.addForeground(name: "server", draining: .seconds(20), readyWithin: .seconds(10)) { round in
+  /// lifecycle.addForeground(name: "web", readyWithin: .seconds(10)) { round in
   ///   let listener = try Listener(port: 8080)
   ///   round.reportReady()
-  ///   for try await client in listener.clients().untilEnding(of: round) { await serve(client, round) }
+  ///   for try await client in listener.clients().untilEnding(of: round) {
+  ///     await serve(client, round)
+  ///   }
   /// }
   /// ```
   public func reportReady() {
@@ -134,7 +135,9 @@ public final class ForegroundRound: Sendable {
   /// Waits for `operation`, and cancels it once the round is ending: for a wait for the next request or job.
   ///
   /// ```swift
-  /// while let job = try await round.untilEnding({ try await queue.next() }) { try await work(on: job) }
+  /// while let job = try await round.untilEnding({ try await queue.next() }) {
+  ///   try await work(on: job)
+  /// }
   /// ```
   ///
   /// - Parameter operation: The wait, which runs in its own task. It is not begun when the round is ending already.
@@ -166,7 +169,7 @@ public final class ForegroundRound: Sendable {
   ///
   /// ```swift
   /// while let job = try await round.untilEnding({ try await queue.next() }) {
-  ///   let isDone = try await round.finish(within: .seconds(3)) { try await work(on: job) }
+  ///   let isDone = try await round.finish(within: .seconds(3), job.run)
   ///   if !isDone { try await queue.handBack(job) }
   /// }
   /// ```

@@ -8,10 +8,10 @@ public protocol LifecycleNotification: Sendable {}
 /// map.
 ///
 /// ```swift
-/// struct CacheInvalidated: CustomNotification { let region: String }
+/// struct CacheInvalidated: CustomNotification { let key: String }
 ///
-/// let token = lifecycle.observe(CacheInvalidated.self) { cache.drop($0.region) }
-/// await lifecycle.post(CacheInvalidated(region: "eu"))
+/// let token = lifecycle.observe(CacheInvalidated.self) { cache.drop($0.key) }
+/// await lifecycle.post(CacheInvalidated(key: "users"))
 /// ```
 ///
 /// The package's own notifications do not conform, so only the lifecycle can send them.

@@ -5,8 +5,8 @@
 ///
 /// ```swift
 /// actor Poller: BackgroundObserver, StateObserver {
-///   func didEnterBackground(_ notification: DidEnterBackground) { stopPolling() }
-///   func shouldSaveState(_ notification: ShouldSaveState) async throws { try await save() }
+///   func didEnterBackground(_ notification: DidEnterBackground) { … }
+///   func shouldSaveState(_ notification: ShouldSaveState) async throws { … }
 /// }
 /// ```
 ///

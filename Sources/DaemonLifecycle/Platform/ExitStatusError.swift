@@ -5,7 +5,7 @@
 /// ```swift
 /// struct BadConfiguration: ExitStatusError, CustomStringConvertible {
 ///   let description: String
-///   var exitStatus: Int32 { 78 }  // EX_CONFIG: RestartPreventExitStatus=78 in the unit
+///   var exitStatus: Int32 { 78 }  // EX_CONFIG; RestartPreventExitStatus=78
 /// }
 /// ```
 public protocol ExitStatusError: Error {

@@ -8,9 +8,9 @@ extension MockLifecycleSubject {
   ///
   /// ```swift
   /// @Test func ordersAreNeverLost() async throws {
-  ///   try await MockLifecycleSubject.explore(upTo: 3) { run in  // a fresh daemon for each run
+  ///   try await MockLifecycleSubject.explore(upTo: 3) { run in
   ///     let store = FakeStore(fails: { run.fails("disk full") })
-  ///     run.mock.addObserver(Orders(store))
+  ///     run.mock.addObserver(Orders(store))  // a fresh one for each run
   ///     return {  // called when the daemon rests, and at its end
   ///       guard store.saved == store.accepted else { throw Lost(store) }
   ///     }
