@@ -141,7 +141,7 @@ import Testing
     try await eventually { source.descriptors.isEmpty && !warnings.all.withLock(\.isEmpty) }
     #expect(
       warnings.all.withLock { $0 } == [
-        "memory pressure is not reported any more: \(path) is gone"
+        "Memory pressure is not reported any more: \(path) is gone"
       ])
     core.close()
   }

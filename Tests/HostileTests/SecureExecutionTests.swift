@@ -33,7 +33,7 @@ final class SecureExecutionTests: XCTestCase {
     XCTAssertEqual(try daemon.wait(), .status(0))
     XCTAssertEqual(manager.messages.map(\.description), [])
     XCTAssertEqual(
-      daemon.output.filter { $0.contains("the environment is not read") }.count, 1,
+      daemon.output.filter { $0.contains("The environment is not read") }.count, 1,
       "\(daemon.output)")
     XCTAssertEqual(daemon.output.filter { $0.contains("pressure") }, [])
   }

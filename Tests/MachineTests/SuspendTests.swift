@@ -74,7 +74,7 @@ import Testing
     try await machine(release, polkit: false) { machine in
       let service = try await machine.lifecycle("", "User=daemon")
       try await service.start()
-      try await service.waitForMessage("no delay lock: a suspend does not wait for the hooks")
+      try await service.waitForMessage("No delay lock: a suspend does not wait for the hooks")
       try await machine.expect("systemctl", "suspend")
       try await service.waitForMessage("save: the machine is about to sleep")
       try await service.waitForMessage("suspend: the machine is about to sleep")
@@ -96,7 +96,7 @@ import Testing
       try await service.wait("StatusText") {
         $0.contains("no delay lock: a suspend does not wait for the hooks")
       }
-      try await service.waitForMessage("no delay lock: a suspend")
+      try await service.waitForMessage("No delay lock: a suspend")
       try await machine.expect("systemctl", "unmask", "--runtime", "systemd-logind.service")
       try await machine.expect("systemctl", "start", "systemd-logind.service")
       try await machine.wait(until: Self.hasLock)

@@ -21,7 +21,7 @@ import Testing
       }
       try await probe.wait("ActiveState", is: "failed")
       #expect(try await probe.show("Result") == "watchdog")
-      try await probe.waitForMessage("not healthy: \(stuck.culprit)")
+      try await probe.waitForMessage("Not healthy: \(stuck.culprit)")
     }
   }
 

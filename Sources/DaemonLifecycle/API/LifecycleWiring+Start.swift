@@ -32,7 +32,7 @@ extension LifecycleWiring {
   private mutating func noteEnvironment() {
     if environment.isWithheld {
       note(
-        "the environment is not read, because this program has privileges that its caller may lack (setuid, setgid or"
+        "The environment is not read, because this program has privileges that its caller may lack (setuid, setgid or"
           + " file capabilities). If systemd has started it, systemd is not notified: give the unit User= and"
           + " AmbientCapabilities= instead.")
     }
@@ -41,7 +41,7 @@ extension LifecycleWiring {
       noteOtherProcess()
     } else if environment.isSupervised {
       note(
-        "another LifecycleSubject of this process already notifies systemd; this one won't."
+        "Another LifecycleSubject of this process already notifies systemd; this one won't."
           + " Give it LifecycleConfiguration(interfaces: .plain).")
     } else {
       // Some inits other than systemd use the name for something else.

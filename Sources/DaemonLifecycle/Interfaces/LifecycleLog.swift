@@ -51,8 +51,9 @@ final class LifecycleLog: LifecyclePart {
           + " in foreground { } (write addForeground { }), or for a hook.")
     case .warning(let text): warn(text)
     case .info(let text): info(text)
-    case .unhealthy(let reason): write("not healthy: \(reason)", .error)
-    case .statusNote(let kind, let text?): if !kind.isOnlyForStatus { warn(text) }
+    case .unhealthy(let reason): write("Not healthy: \(reason)", .error)
+    case .statusNote(let kind, let text?) where !kind.isOnlyForStatus:
+      warn(text.prefix(1).uppercased() + text.dropFirst())
     case .draining(let cause, let delay):
       note(
         "Draining for \(delay.forReading), then stopping (\(cause))", .notice,

@@ -32,7 +32,7 @@ final class PressureSource: LifecyclePart {
     }
     // Its control group is gone.
     close()
-    take(.fact(.warning("memory pressure is not reported any more: \(watch.path) is gone")))
+    take(.fact(.warning("Memory pressure is not reported any more: \(watch.path) is gone")))
     return nil
   }
 

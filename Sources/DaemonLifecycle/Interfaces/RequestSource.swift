@@ -20,7 +20,7 @@ final class RequestSource: LifecyclePart {
       do {
         try await work { take(.event(LifecycleEvent($0, cause: LifecycleCause(.other(name))))) }
       } catch {
-        if !Task.isCancelled { take(.fact(.warning("\(name) has failed: \(error)"))) }
+        if !Task.isCancelled { take(.fact(.warning("No more requests from \(name): \(error)"))) }
       }
     }
     self.task.withLock { $0 = task }

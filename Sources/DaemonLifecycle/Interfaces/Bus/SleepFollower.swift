@@ -115,13 +115,13 @@ final class SleepFollower {
   /// What was denied will be denied: no note for ever on a server that never sleeps.
   private func report(_ missing: Missing?) {
     if missing == reported { return }
-    let text = "no delay lock: a suspend does not wait for the hooks"
+    let lack = "a suspend does not wait for the hooks"
     if missing == .away || reported == .away {
-      inbox.put(.fact(.statusNote(.delayLock, missing == .away ? text : nil)))
+      let note = missing == .away ? "no delay lock: \(lack)" : nil
+      inbox.put(.fact(.statusNote(.delayLock, note)))
     }
     if missing == .denied {
-      inbox.put(
-        .fact(.info("\(text). Allow it in polkit, or remove `.sleep`.")))
+      inbox.put(.fact(.info("No delay lock: \(lack). Allow it in polkit, or remove `.sleep`.")))
     }
     reported = missing
   }
