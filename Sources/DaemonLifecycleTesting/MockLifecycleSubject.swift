@@ -8,8 +8,9 @@ public import DaemonSystemd
 /// ```swift
 /// @Test func savesWhenPaused() async throws {
 ///   let mock = MockLifecycleSubject()
-///   let poller = Poller(lifecycle: mock)              // takes `any LifecycleObservable`
-///   try await mock.send(.sigusr1).check()             // returns when every hook has ended; throws what failed
+///   let poller = Poller(lifecycle: mock)  // any LifecycleObservable
+///   // Returns when every hook has ended; throws what failed.
+///   try await mock.send(.sigusr1).check()
 ///   #expect(mock.calls == ["addObserver(Poller)"])
 ///   try mock.checkNothingPending()
 /// }

@@ -178,7 +178,7 @@ final class TerminationTests: XCTestCase {
     try daemon.expect("started")
     daemon.send(SIGTERM)
     try daemon.expect("code 0")
-    try daemon.expect("lifecycle: still running 1 s after the last hook: ending with status 0")
+    try daemon.expect("lifecycle: Still running 1 s after the last hook: ending with status 0")
     try ends(daemon, .status(0))
   }
 

@@ -228,7 +228,7 @@ extension LifecycleCore {
     }
     guard let exit else { return }
     StandardError.writeLine(
-      "lifecycle: still running \((grace ?? .zero).forReading) after the last hook:"
+      "lifecycle: Still running \((grace ?? .zero).forReading) after the last hook:"
         + " ending with status \(exit.status)", .error,
       isJournal: StandardError.isJournal(configuration.environment))
     exitProcess(exit.status)
