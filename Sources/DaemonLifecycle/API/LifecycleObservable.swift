@@ -2,8 +2,7 @@
 public import DaemonSystemd
 import Synchronization
 
-/// The interface that components depend on: a ``LifecycleSubject`` in the daemon, a `MockLifecycleSubject` in its
-/// tests.
+/// The interface that components depend on: a ``LifecycleSubject``, or in tests a `MockLifecycleSubject`.
 ///
 /// ```swift
 /// actor Poller: BackgroundObserver {
@@ -63,9 +62,9 @@ extension LifecycleObservable {
   /// lifecycle.addObserver(orders, name: "orders", timeout: .seconds(30))
   /// ```
   ///
-  /// All hooks whose protocols the observer's type adopts are called. An observer that is added after the launch
-  /// receives DidFinishLaunching and, if the daemon is in the foreground, WillEnterForeground. Adding an observer twice
-  /// does nothing. An observer without a hook is reported as a failed launch.
+  /// All hooks whose protocols the observer's type adopts are called. One that is added after the launch receives
+  /// DidFinishLaunching and, in the foreground, WillEnterForeground. Adding an observer twice does nothing. One without a
+  /// hook is reported as a failed launch.
   ///
   /// - Parameters:
   ///   - observer: A class or an actor that adopts the protocols of its hooks.
@@ -83,8 +82,7 @@ extension LifecycleObservable {
 
   /// Adds an observer without retaining it: for objects with a shorter life than the daemon's, such as connections.
   ///
-  /// Otherwise it works as ``addObserver(_:name:phase:timeout:)``, and its default name is its type. An observer that
-  /// is deallocated is removed.
+  /// Otherwise it works as ``addObserver(_:name:phase:timeout:)``, named after its type. It is removed when deallocated.
   public func addObserver(
     weakly observer: some LifecycleObserver, name: String? = nil,
     phase: LifecyclePhase = .standard, timeout: Duration? = nil

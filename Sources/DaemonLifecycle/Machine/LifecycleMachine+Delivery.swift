@@ -192,63 +192,6 @@ extension LifecycleMachine {
     }
   }
 
-  /// Whether work must not begin now: it needs what the hooks before its own provide.
-  private mutating func isHeldBack(_ work: Member, _ step: LifecycleStep) -> Bool {
-    step.kind == .willEnterForeground
-      && unentered.first(in: registry.members).map(work.follows) ?? false
-  }
-
-  /// Notes that a hook has brought its observer into the foreground, if only after it was abandoned. One that ended when it
-  /// was cancelled may have given up, and is called again.
-  private mutating func entered(_ call: Call) {
-    guard call.step.kind == .willEnterForeground else { return }
-    unentered.remove([call.observer])
-    // It may have been listed while the hook still ran.
-    if !registry.reentering.isEmpty { registry.reentering.removeAll { $0 == call.observer } }
-  }
-
-  var isEntering: Bool { registry.current?.step.kind == .willEnterForeground }
-
-  /// Has the observers that are not in the foreground with the daemon notified of it again, and the rounds after them.
-  mutating func enterAgain() {
-    guard registry.isServing, !isEntering else { return }
-    // A body that has taken too long goes on, or is run again by itself.
-    registry.reentering = unentered.retried.filter { works[$0]?.goesOn != true }
-  }
-
-  /// Begins the work that nothing holds back any more, plans to try again what has failed and does not still run, and has
-  /// the operator told, once, that the daemon is not ready.
-  mutating func settleForeground(_ cause: LifecycleCause? = nil) {
-    guard registry.isServing, !isEntering else { return }
-    for id in unentered.held {
-      if let work = registry.members[id], !isHeldBack(work, .kind(.willEnterForeground)) {
-        registry.reentering.append(id)
-      }
-    }
-    if unentered.failed.contains(where: {
-      registry.members.progress(of: $0)?.isBusy == false && works[$0]?.goesOn != true
-    }) {
-      unentered.planRetry(at: now)
-    }
-    if unentered.isAnnounced == unentered.isEmpty {
-      unentered.isAnnounced.toggle()
-      unentered.hasNews = unentered.hasNews || unentered.isEmpty
-      effects.publish(
-        unentered.isEmpty ? .info("Ready: all are in the foreground again.") : notReady)
-    }
-    guard unentered.hasNews else { return }
-    unentered.hasNews = false
-    effects.publish(.positionChanged(cause ?? LifecycleCause(.lateObserver), snapshot))
-  }
-
-  private var notReady: LifecycleFact {
-    let names = snapshot.unentered.joined(separator: ", ")
-    let retries =
-      " Retrying in \(Unentered.firstPause.forReading), then less often, at least every \(Unentered.longestPause.forReading)."
-    return .warning(
-      "Not ready without \(names).\(unentered.deadline == .distantFuture ? "" : retries)")
-  }
-
   /// Ends a call that had been abandoned: its observer can be notified again.
   mutating func endedLate(_ call: Call, _ end: CallEnd) {
     // A hook that never began is called again, now that it can be; in a launch that goes on, nobody enters any more.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-// The end of the launch, the drain, the termination and the exit.
+// The end of the launch, the drain, the termination, the exit and the end of the subject.
 extension LifecycleMachine {
   mutating func launchEnded(_ report: LifecycleReport) {
     let isFailed = report.severity > 0
@@ -193,6 +193,21 @@ extension LifecycleMachine {
     // A post that was hastened may still wait for its hooks.
     if calls.count > 0 { for member in removed { withdrawCalls(of: member.id) } }
     stop.expectExit(policy, at: now)
+  }
+
+  // MARK: The end of the subject
+
+  mutating func close() {
+    _ = stop.endDrain()
+    if stop.exit == nil { effects.publish(.closed) }
+    // No observer receives the posts that wait, or are being delivered.
+    for post in registry.requests.takePosts() + calls.deliveries.compactMap(\.post) where !isClosed
+    {
+      effects.answer(post)
+    }
+    isClosed = true
+    closeWork()
+    effects.removed += registry.members.removeAll()
   }
 }
 

@@ -58,7 +58,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var launchWaiters: (@Sendable (LifecycleReport) -> Void)?
   var exitWaiters: (@Sendable (LifecycleExit) -> Void)?
   /// Whether the subject was deallocated: nothing more is delivered.
-  private(set) var isClosed = false
+  var isClosed = false
 
   init(_ policy: Policy, state: LifecycleState = .launching) {
     self.policy = policy
@@ -262,27 +262,6 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var isIdle: Bool { calls.deliveries.isEmpty && !health.isChecking }
   var isTerminating: Bool { registry.termination != nil }
 
-  /// More than these are not shown by name: each change costs as much as what is shown.
-  private static let shownNames = 16
-
-  var snapshot: LifecycleSnapshot {
-    let reasons = registry.backgroundReasons
-    let others = reasons.count - Self.shownNames
-    return LifecycleSnapshot(
-      state: registry.state,
-      reasons: reasons.prefix(Self.shownNames).map(\.name)
-        + (others > 0 ? ["\(others) more"] : []),
-      unentered: registry.state == .foreground && !unentered.isEmpty
-        ? namesOfUnentered : [])
-  }
-
-  private var namesOfUnentered: [String] {
-    let all = [unentered.failed, unentered.held, unentered.absent].joined()
-    let others = unentered.count - Self.shownNames
-    return all.prefix(Self.shownNames).compactMap { registry.members[$0]?.name.description }
-      + (others > 0 ? ["\(others) more"] : [])
-  }
-
   // MARK: Observers
 
   private mutating func add(_ member: Member) {
@@ -307,53 +286,5 @@ struct LifecycleMachine: ~Copyable, Sendable {
       removeWork(id)
     }
     settleForeground()
-  }
-
-  // MARK: Health
-
-  /// Begins a check, which ends in a ping if all is well.
-  private mutating func watchdogTick(_ stall: Duration) {
-    // The stop has its own time limit, and being killed for a blocked pool would prevent the save.
-    if isTerminating || stop.isDraining { return effects.publish(.healthy) }
-    guard health.isArmed, health.period != nil else { return }
-    if stall > .zero, health.forgive(stall, at: now) { effects.publish(.healthy) }
-    if health.isChecking {
-      effects.healthRound = health.unasked
-      if stall == .zero { effects.publish(health.silence()) }
-      return
-    }
-    guard health.nextTickChecks(after: stall) || !stalls.isEmpty else {
-      return effects.publish(.healthy)
-    }
-    checkHealth(LifecycleCause(.watchdog))
-  }
-
-  /// Checks the observers, beside the transition under way, and has the shell check Swift's executors.
-  private mutating func checkHealth(_ cause: LifecycleCause) {
-    guard !isTerminating, registry.state != .terminated else { return }
-    let isNew = health.begin(at: now) != nil
-    // Of one that is under way too: there may have been no thread to ask with.
-    effects.healthRound = health.unasked
-    guard isNew else { return }
-    let patience = health.period.map { $0 / 2 } ?? policy.hookTimeout
-    let plan = registry.plan(.kind(.checkHealth), cause: cause)
-    let outer = Delivery.Outer(
-      deadline: now.advanced(by: patience), budgetStep: .kind(.checkHealth))
-    begin(plan, outer: outer)
-  }
-
-  // MARK: The end of the subject
-
-  private mutating func close() {
-    _ = stop.endDrain()
-    if stop.exit == nil { effects.publish(.closed) }
-    // No observer receives the posts that wait, or are being delivered.
-    for post in registry.requests.takePosts() + calls.deliveries.compactMap(\.post) where !isClosed
-    {
-      effects.answer(post)
-    }
-    isClosed = true
-    closeWork()
-    effects.removed += registry.members.removeAll()
   }
 }

@@ -204,15 +204,6 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     }
   }
 
-  /// Handles the deadline that was set.
-  package func timePassed() {
-    let expired = change { state, now in
-      state.handle(.clock, at: now)
-      return state.timers.removeExpired(at: now)
-    }
-    end(expired)
-  }
-
   // MARK: The critical section
 
   /// Changes the state, and does afterwards what must not be done under the lock.
@@ -281,38 +272,6 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     harness?.didHold()
     handle(.hold)
     return LifecycleToken { [weak self] in self?.handle(.release) }
-  }
-
-  // MARK: Sleeps
-
-  func add(_ sleeper: Sleeper, until deadline: MonotonicTime) {
-    let isClosed = change { state, _ in
-      guard !state.machine.isClosed else { return true }
-      state.timers.add(sleeper, at: deadline)
-      return false
-    }
-    if isClosed {
-      // Not at once: a loop that ignores the error must not spin.
-      Task.detached {
-        try? await Task.sleep(for: .milliseconds(100))
-        sleeper.end(throwing: CancellationError())
-      }
-    }
-    // Cancelled between its beginning and now: the cancellation has not found it here.
-    if sleeper.hasEnded { remove(sleeper) }
-  }
-
-  @inline(never) func remove(_ sleeper: Sleeper) {
-    change { state, _ in state.timers.remove(sleeper) }
-  }
-
-  /// Does an action on the listening thread at a time, or at an earlier one that it is scheduled for.
-  @inline(never) func schedule(_ action: Sleeper, at deadline: MonotonicTime) {
-    change { state, _ in
-      if !state.machine.isClosed {
-        state.timers.add(action, at: min(deadline, action.queued?.deadline ?? .distantFuture))
-      }
-    }
   }
 
   // MARK: The end of the subject

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonSystemd
+
+// Who is in the foreground with the daemon, and who is not.
+extension LifecycleMachine {
+  /// Whether work must not begin now: it needs what the hooks before its own provide.
+  mutating func isHeldBack(_ work: Member, _ step: LifecycleStep) -> Bool {
+    step.kind == .willEnterForeground
+      && unentered.first(in: registry.members).map(work.follows) ?? false
+  }
+
+  /// Notes that a hook has brought its observer into the foreground, if only after it was abandoned. One that ended when it
+  /// was cancelled may have given up, and is called again.
+  mutating func entered(_ call: Call) {
+    guard call.step.kind == .willEnterForeground else { return }
+    unentered.remove([call.observer])
+    // It may have been listed while the hook still ran.
+    if !registry.reentering.isEmpty { registry.reentering.removeAll { $0 == call.observer } }
+  }
+
+  var isEntering: Bool { registry.current?.step.kind == .willEnterForeground }
+
+  /// Has the observers that are not in the foreground with the daemon notified of it again, and the rounds after them.
+  mutating func enterAgain() {
+    guard registry.isServing, !isEntering else { return }
+    // A body that has taken too long goes on, or is run again by itself.
+    registry.reentering = unentered.retried.filter { works[$0]?.goesOn != true }
+  }
+
+  /// Begins the work that nothing holds back any more, plans to try again what has failed and does not still run, and has
+  /// the operator told, once, that the daemon is not ready.
+  mutating func settleForeground(_ cause: LifecycleCause? = nil) {
+    guard registry.isServing, !isEntering else { return }
+    for id in unentered.held {
+      if let work = registry.members[id], !isHeldBack(work, .kind(.willEnterForeground)) {
+        registry.reentering.append(id)
+      }
+    }
+    if unentered.failed.contains(where: {
+      registry.members.progress(of: $0)?.isBusy == false && works[$0]?.goesOn != true
+    }) {
+      unentered.planRetry(at: now)
+    }
+    if unentered.isAnnounced == unentered.isEmpty {
+      unentered.isAnnounced.toggle()
+      unentered.hasNews = unentered.hasNews || unentered.isEmpty
+      effects.publish(
+        unentered.isEmpty ? .info("Ready: all are in the foreground again.") : notReady)
+    }
+    guard unentered.hasNews else { return }
+    unentered.hasNews = false
+    effects.publish(.positionChanged(cause ?? LifecycleCause(.lateObserver), snapshot))
+  }
+
+  var notReady: LifecycleFact {
+    let names = snapshot.unentered.joined(separator: ", ")
+    let retries =
+      " Retrying in \(Unentered.firstPause.forReading), then less often, at least every \(Unentered.longestPause.forReading)."
+    return .warning(
+      "Not ready without \(names).\(unentered.deadline == .distantFuture ? "" : retries)")
+  }
+
+  // MARK: In words
+
+  /// More than these are not shown by name: each change costs as much as what is shown.
+  private static let shownNames = 16
+
+  var snapshot: LifecycleSnapshot {
+    let reasons = registry.backgroundReasons
+    let others = reasons.count - Self.shownNames
+    return LifecycleSnapshot(
+      state: registry.state,
+      reasons: reasons.prefix(Self.shownNames).map(\.name)
+        + (others > 0 ? ["\(others) more"] : []),
+      unentered: registry.state == .foreground && !unentered.isEmpty
+        ? namesOfUnentered : [])
+  }
+
+  private var namesOfUnentered: [String] {
+    let all = [unentered.failed, unentered.held, unentered.absent].joined()
+    let others = unentered.count - Self.shownNames
+    return all.prefix(Self.shownNames).compactMap { registry.members[$0]?.name.description }
+      + (others > 0 ? ["\(others) more"] : [])
+  }
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonSystemd
+
+// Checks of health.
+extension LifecycleMachine {
+  /// Begins a check, which ends in a ping if all is well.
+  mutating func watchdogTick(_ stall: Duration) {
+    // The stop has its own time limit, and being killed for a blocked pool would prevent the save.
+    if isTerminating || stop.isDraining { return effects.publish(.healthy) }
+    guard health.isArmed, health.period != nil else { return }
+    if stall > .zero, health.forgive(stall, at: now) { effects.publish(.healthy) }
+    if health.isChecking {
+      effects.healthRound = health.unasked
+      if stall == .zero { effects.publish(health.silence()) }
+      return
+    }
+    guard health.nextTickChecks(after: stall) || !stalls.isEmpty else {
+      return effects.publish(.healthy)
+    }
+    checkHealth(LifecycleCause(.watchdog))
+  }
+
+  /// Checks the observers, beside the transition under way, and has the shell check Swift's executors.
+  mutating func checkHealth(_ cause: LifecycleCause) {
+    guard !isTerminating, registry.state != .terminated else { return }
+    let isNew = health.begin(at: now) != nil
+    // Of one that is under way too: there may have been no thread to ask with.
+    effects.healthRound = health.unasked
+    guard isNew else { return }
+    let patience = health.period.map { $0 / 2 } ?? policy.hookTimeout
+    let plan = registry.plan(.kind(.checkHealth), cause: cause)
+    let outer = Delivery.Outer(
+      deadline: now.advanced(by: patience), budgetStep: .kind(.checkHealth))
+    begin(plan, outer: outer)
+  }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+extension AsyncSequence where Self: Sendable, Element: Sendable {
+  /// Returns the elements until the round is ending: then the wait for the next one is cancelled, and the loop ends.
+  ///
+  /// An element that arrives at that moment is returned. What an `AsyncStream` or an `AsyncThrowingStream` has buffered is
+  /// returned too, as long as the body may finish; it takes no new elements then. Of other sequences, nothing is.
+  ///
+  /// Many sequences, these two among them, end for good when a wait for an element is cancelled: create them within the
+  /// round.
+  ///
+  /// - Returns: A sequence of the same elements and errors, which ends with the round.
+  public func untilEnding(
+    of round: ForegroundRound
+  ) -> some AsyncSequence<Element, any Error> & Sendable {
+    RoundElements(base: self, round: round)
+  }
+}
+
+/// A sequence of another sequence's elements until a round is ending.
+private struct RoundElements<Base: AsyncSequence & Sendable>: AsyncSequence, Sendable
+where Base.Element: Sendable {
+  let base: Base
+  let round: ForegroundRound
+
+  func makeAsyncIterator() -> Iterator {
+    let isStream =
+      base is AsyncStream<Base.Element> || base is AsyncThrowingStream<Base.Element, any Error>
+    return Iterator(source: Source(base.makeAsyncIterator(), isStream: isStream, of: round))
+  }
+
+  /// Waits for each element in a separate task, which can be cancelled alone.
+  struct Iterator: AsyncIteratorProtocol {
+    let source: Source
+
+    mutating func next() async throws -> Base.Element? { try await next(isolation: nil) }
+
+    mutating func next(isolation _: isolated (any Actor)?) async throws -> Base.Element? {
+      let source = source
+      let element = try await source.round.untilEnding { try await source.iterator.next() }
+      guard element == nil, source.isStream, source.round.mayFinish, !Task.isCancelled else {
+        return element
+      }
+      do { return try await source.buffered() } catch is CancellationError { return nil }
+    }
+  }
+
+  /// Unchecked: the iterator is used by one task after another, since each is waited for before the next begins.
+  final class Source: @unchecked Sendable {
+    var iterator: Base.AsyncIterator
+    /// Whether it returns what it has buffered to a task that is cancelled.
+    let isStream: Bool
+    let round: ForegroundRound
+
+    init(_ iterator: Base.AsyncIterator, isStream: Bool, of round: ForegroundRound) {
+      (self.iterator, self.isStream, self.round) = (iterator, isStream, round)
+    }
+
+    /// Returns the next element that is there, and waits for none.
+    func buffered() async throws -> Base.Element? {
+      let next = Task {
+        withUnsafeCurrentTask { $0?.cancel() }
+        return try await iterator.next()
+      }
+      return try await next.value
+    }
+
+    deinit {
+      // The loop has been left; what it has left behind is lost, unless somebody else has the stream.
+      guard isStream, round.isEnding else { return }
+      let rest = RoundElements.Source(iterator, isStream: false, of: round)
+      round.leave {
+        var count = 0
+        while (try? await rest.buffered()) != nil { count += 1 }
+        return count
+      }
+    }
+  }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonSystemd
+import Synchronization
+
+// Sleeps on the clock, and actions at a time.
+extension LifecycleCore {
+  func add(_ sleeper: Sleeper, until deadline: MonotonicTime) {
+    let isClosed = change { state, _ in
+      guard !state.machine.isClosed else { return true }
+      state.timers.add(sleeper, at: deadline)
+      return false
+    }
+    if isClosed {
+      // Not at once: a loop that ignores the error must not spin.
+      Task.detached {
+        try? await Task.sleep(for: .milliseconds(100))
+        sleeper.end(throwing: CancellationError())
+      }
+    }
+    // Cancelled between its beginning and now: the cancellation has not found it here.
+    if sleeper.hasEnded { remove(sleeper) }
+  }
+
+  @inline(never) func remove(_ sleeper: Sleeper) {
+    change { state, _ in state.timers.remove(sleeper) }
+  }
+
+  /// Does an action on the listening thread at a time, or at an earlier one that it is scheduled for.
+  @inline(never) func schedule(_ action: Sleeper, at deadline: MonotonicTime) {
+    change { state, _ in
+      if !state.machine.isClosed {
+        state.timers.add(action, at: min(deadline, action.queued?.deadline ?? .distantFuture))
+      }
+    }
+  }
+
+  /// Handles the deadline that was set.
+  package func timePassed() {
+    let expired = change { state, now in
+      state.handle(.clock, at: now)
+      return state.timers.removeExpired(at: now)
+    }
+    end(expired)
+  }
+}
