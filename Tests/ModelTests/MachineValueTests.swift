@@ -98,8 +98,8 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   /// Registrations are numbered from 1.
   @Test func whatIsNoObserversHasNoRegistration() {
     var delivery = Delivery(DeliveryID(value: 1), constants())
-    delivery.record(.completed, of: .body, nil)
-    delivery.record(.completed, of: .type(Int.self), ObserverID(value: 7))
+    delivery.record(.completed, of: .body, nil, began: at(1))
+    delivery.record(.completed, of: .type(Int.self), ObserverID(value: 7), began: at(1))
     #expect(delivery.entries.map(\.registration) == [0, 7])
   }
 }

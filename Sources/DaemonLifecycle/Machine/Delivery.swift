@@ -159,10 +159,10 @@ struct Delivery: Sendable {
 
   // MARK: Ended calls
 
-  /// - Parameter began: When the call began. Default, for one that was not called: when the last one had ended.
+  /// - Parameter began: When the call began, or would have.
   mutating func record(
     _ outcome: LifecycleReport.Outcome, of name: ObserverName, _ observer: ObserverID?,
-    began: MonotonicTime? = nil, duration: Duration = .zero, failure: Failure? = nil,
+    began: MonotonicTime, duration: Duration = .zero, failure: Failure? = nil,
     elementsLeft: Int = 0
   ) {
     // Not before: a hook begins the sooner.
@@ -171,7 +171,6 @@ struct Delivery: Sendable {
       LifecycleReport.Entry(
         notification: name.isBody ? nil : type, outcome: outcome, duration: duration, name: name,
         errorText: failure?.text, isLate: failure?.isLate ?? false,
-        began: began ?? entries.last?.ended ?? constants.began,
-        registration: observer?.value ?? 0, elementsLeft: elementsLeft))
+        began: began, registration: observer?.value ?? 0, elementsLeft: elementsLeft))
   }
 }

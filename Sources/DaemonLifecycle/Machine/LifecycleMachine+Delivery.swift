@@ -105,7 +105,7 @@ extension LifecycleMachine {
   mutating func skipOvertaken(in id: DeliveryID) {
     for planned in calls[id].waiting {
       guard let name = registry.members[planned.observer]?.name else { continue }
-      calls[id].record(.skipped(.overtaken), of: name, planned.observer)
+      calls[id].record(.skipped(.overtaken), of: name, planned.observer, began: now)
       transition.update { $0.isOvertaken = true }
     }
     calls[id].skipWaiting()
@@ -130,7 +130,7 @@ extension LifecycleMachine {
     guard let slot else {
       let reason: LifecycleReport.Outcome.Reason =
         isHeld ? .earlierHookFailed : isBusy ? .busy : .outOfTime
-      calls[id].record(.skipped(reason), of: member.name, observer)
+      calls[id].record(.skipped(reason), of: member.name, observer, began: now)
       if constants.step.kind == .willEnterForeground { unentered.add(observer, isHeld: isHeld) }
       // Nobody waits for it, and it is told before the save.
       if member.isWork, constants.step.endsWork, isTerminating { cancelWork(observer) }

@@ -88,7 +88,7 @@ extension LifecycleMachine {
       failure.update { $0.isLate = true }
       calls[id].record(
         failure.map { .failed($0.error) } ?? .completed, of: member.name, observer,
-        failure: failure,
+        began: now, failure: failure,
         elementsLeft: begins ? 0 : works[known: observer].elementsLeft
       )
       if begins { unentered.remove([observer]) }
