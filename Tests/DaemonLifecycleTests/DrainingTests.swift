@@ -202,11 +202,15 @@ import Testing
   func sharesOfAStop(claims: [Int], count: Int, share: Double) {
     let start = MonotonicTime(nanoseconds: 0)
     let budget = StopBudget(until: start.advanced(by: .seconds(16)), reserve: .zero)
-    var others = StopBudget.Claims()
-    for claim in claims.dropFirst() { others.add(.seconds(claim)) }
+    var others = StopBudget.Needs()
+    let calls = (1..<count).map {
+      Delivery.PlannedCall(
+        observer: ObserverID(value: 1), hook: 0, isTogether: false,
+        claim: .seconds($0 < claims.count ? claims[$0] : 0))
+    }
+    others.add(calls[...])
     let found = budget.share(
-      of: .kind(.didEnterBackground), among: count, at: start,
-      claim: .seconds(claims.first ?? 0), others: others)
+      of: .kind(.didEnterBackground), at: start, claim: .seconds(claims.first ?? 0), beside: others)
     #expect(abs(found / .seconds(1) - share) < 0.001)
   }
 

@@ -386,7 +386,7 @@ struct MachineModel {
       if self.exit != nil { fail("ended twice") }
       self.exit = exit
       if let problem = ObserverHistory.problem(of: exit)
-        ?? ObserverHistory.missedPause(in: exit, of: shared.machine.stop.budget)
+        ?? ObserverHistory.missedCall(in: exit, of: shared.machine.stop.budget)
       {
         fail(problem)
       }

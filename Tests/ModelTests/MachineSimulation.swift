@@ -681,7 +681,7 @@ struct MachineSimulation: ~Copyable {
       self.exit = (exit, now)
       if let problem = ObserverHistory.problem(of: exit) { fail(problem) }
       if lateness == earlierLateness, let budget = machine.stop.budget, lastLimit < budget.began,
-        let problem = ObserverHistory.missedPause(in: exit, of: budget)
+        let problem = ObserverHistory.missedCall(in: exit, of: budget)
           ?? (isStopExtended
             ? nil : ObserverHistory.skippedInTime(in: exit, at: now, of: budget))
       {

@@ -26,17 +26,22 @@ struct ObserverHistory: Sendable {
       ? "a failed launch enters the foreground" : nil
   }
 
-  /// In a stop, an observer that could be called before the save was called, whatever another did; unless a second signal,
-  /// or something outside, has cut the time short.
-  static func missedPause(in exit: LifecycleExit, of budget: StopBudget?) -> String? {
-    guard let budget, !budget.isHurried,
-      budget.began.duration(to: budget.end(of: .kind(.didEnterBackground))) >= .seconds(1)
-    else { return nil }
-    let isMissed = exit.report.entries.contains {
+  /// In a stop, an observer that could be called before the save was called, and was called to save, whatever another did;
+  /// unless a second signal, or something outside, has cut the time short.
+  static func missedCall(in exit: LifecycleExit, of budget: StopBudget?) -> String? {
+    guard let budget, !budget.isHurried else { return nil }
+    let pausesEnd = budget.end(of: .kind(.didEnterBackground))
+    let missed = exit.report.entries.first {
       guard case .skipped(.outOfTime) = $0.outcome else { return false }
-      return $0.notification == DidEnterBackground.self
+      let time: Duration =
+        switch $0.notification.flatMap({ NotificationKind($0) }) {
+        case .didEnterBackground: budget.began.duration(to: pausesEnd)
+        case .shouldSaveState: pausesEnd.duration(to: budget.end(of: .kind(.shouldSaveState)))
+        default: .zero
+        }
+      return time >= .seconds(1)
     }
-    return isMissed ? "another took the time of a pause" : nil
+    return missed.map { "another took the time of \($0)" }
   }
 
   /// In a stop, nobody was skipped for want of time while there was time, however short it was.

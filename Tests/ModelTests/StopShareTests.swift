@@ -62,16 +62,32 @@ import Testing
       warnings.first?.hasPrefix("work may take 300 s, but") == true, "\(warnings)")
   }
 
-  /// It shares its time with what the stop is to call before it is over: two pauses, and another save.
+  /// Once the launch has ended, beside what else it is to end; also of a task, whose end follows the pauses.
+  @Test func limitsAreWarnedOfAtTheLaunch() {
+    let daemon = DaemonUnderTest(
+      LifecycleConfiguration(
+        stopTimeout: .seconds(30), saveReserve: .seconds(6), exitGrace: .zero), state: .launching)
+    for _ in 1...2 {
+      daemon.add(WorkOptions(form: .throughout, drains: true), timeout: .seconds(20))
+    }
+    daemon.add([DidEnterBackground.self], timeout: .seconds(2))
+    let warnings = daemon.give(.launch { _ in }).warnings
+    #expect(warnings.count == 2, "\(warnings)")
+    #expect(
+      warnings.allSatisfy { $0.hasPrefix("work may take 20 s, but a stop leaves only 9 s") },
+      "\(warnings)")
+  }
+
+  /// It shares its time with two pauses, and ends before the reserve: the save after it is the stop's.
   @Test func aSaveThatTheStopFindsUnderWay() throws {
     for _ in 1...2 { daemon.add([DidEnterBackground.self]) }
     daemon.add([ShouldSaveState.self])
     let save = daemon.request(.saveState).starts.first
     daemon.request(.terminate)
-    #expect(try end(of: save) == at(0).advanced(by: .milliseconds(7500)))
+    #expect(try end(of: save) == at(8))
   }
 
-  /// It would have a third of all, and its reserve is half of that: the pause has a half of the other.
+  /// However short that is: the stop has 12 s, and its saves 6 of them.
   @Test func aSaveUnderWayLeavesThePausesTheirPart() throws {
     daemon.add([DidEnterBackground.self])
     daemon.add([ShouldSaveState.self])
@@ -81,14 +97,14 @@ import Testing
     #expect(try end(of: save) == at(3))
   }
 
-  /// Nobody is paused any more.
+  /// Nobody is paused any more: it has a part of the reserve, and the save after it the other.
   @Test func aSecondSignalLeavesASaveUnderWayItsPart() throws {
     daemon.add([DidEnterBackground.self])
     daemon.add([ShouldSaveState.self])
     let save = daemon.request(.saveState).starts.first
     daemon.signal()
     daemon.signal(at: 2)
-    #expect(try end(of: save) == at(4))
+    #expect(try end(of: save) == at(5))
   }
 
   @Test func aSecondSignalLeavesASaveItsReserve() throws {
@@ -137,6 +153,24 @@ import Testing
     }
     let problems = try #require(daemon.stop.exit).report.problems
     #expect(problems.map(\.outcome) == Array(repeating: .abandoned(.running), count: 3))
+  }
+
+  /// Of 4 ms before the save the first has 2, and the next would have 1, which is not worth a call.
+  @Test func whatIsSkippedAfterAHookWithoutAThreadHasItsOwnTime() throws {
+    let daemon = DaemonUnderTest(
+      LifecycleConfiguration(stopTimeout: .milliseconds(8), exitGrace: .zero),
+      observing: [DidEnterBackground.self])
+    for _ in 1...2 { daemon.add([DidEnterBackground.self]) }
+    let signal = LifecycleEvent(.terminate)
+    let call = try #require(daemon.call(daemon.give(.event(signal), begins: false).starts.first))
+    daemon.give(.clock, at: call.deadline)
+    let given = call.deadline.advanced(by: call.grace)
+    let last = try #require(daemon.give(.clock, at: given).starts.first)
+    daemon.give(.ended(last, .completed), at: given)
+    let entries = try #require(daemon.stop.exit).report.entries
+    #expect(
+      entries.map(\.outcome) == [.skipped(.noThread), .skipped(.outOfTime), .completed])
+    #expect(entries.map(\.began) == [at(0), given, given])
   }
 
   // MARK: What a stop overtakes

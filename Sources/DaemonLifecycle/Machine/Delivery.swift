@@ -14,7 +14,7 @@ struct Delivery: Sendable {
     let hook: Int
     /// Whether it begins together with the call before it: a group is one call, and those together with it.
     let isTogether: Bool
-    /// What a pause needs by a limit of the observer's own, such as a drain's.
+    /// Of the first of a group: what the group's end needs by limits of its own, such as a drain's.
     var claim = Duration.zero
   }
 
@@ -38,7 +38,6 @@ struct Delivery: Sendable {
     let began: MonotonicTime
     /// All calls, in order.
     let calls: [PlannedCall]
-    let hasClaims: Bool
     /// The frame; `nil` for the registry's current step, of which there is at most one.
     let outer: Outer?
 
@@ -53,18 +52,18 @@ struct Delivery: Sendable {
       isSave = plan.step.isSave
       self.began = began
       self.calls = calls
-      hasClaims = calls.contains { $0.claim > .zero }
       self.outer = outer
     }
 
     var isNested: Bool { outer != nil }
   }
 
-  /// The groups of what comes after a delivery before the saves, what these claim, and the groups of the saves.
-  struct Later: Sendable {
-    var groups = 0
-    var claims = StopBudget.Claims()
-    var saves = 0
+  /// The place of a delivery in a budget.
+  struct Place: Sendable {
+    /// The step whose time it has.
+    let step: LifecycleStep
+    /// What comes after the group under way in this time, also in the deliveries that follow.
+    var others = StopBudget.Needs()
   }
 
   let id: DeliveryID
@@ -72,12 +71,10 @@ struct Delivery: Sendable {
 
   /// The first call that has not begun: all before have begun, were skipped or removed.
   private(set) var nextCall = 0
-  /// The number of groups that have not begun.
-  private(set) var waitingGroups: Int
-  /// The claim of the group that was taken last, and the sum of those that have not begun.
-  private(set) var (claim, waitingClaims) = (Duration.zero, StopBudget.Claims())
-  /// What a stop delivers after it; `nil` until a stop asks, since that is counted once.
-  var later: Later?
+  /// The claim of the group that was taken last.
+  private(set) var claim = Duration.zero
+  /// `nil` until a budget asks, and again when that has changed: it is found once, and not for each group.
+  var place: Place?
   private(set) var running: [CallID] = []
   private(set) var entries: [LifecycleReport.Entry] = []
   /// A lower bound of `next` of all calls in `running`; it may be too early until the clock reaches it.
@@ -88,14 +85,6 @@ struct Delivery: Sendable {
     self.id = id
     self.constants = constants
     running = room
-    waitingGroups = constants.calls.count { !$0.isTogether }
-    // Taken once, to add them up.
-    if constants.hasClaims {
-      var groups = self
-      while groups.takeGroup() != nil {
-        if groups.claim > .zero { waitingClaims.add(groups.claim) }
-      }
-    }
   }
 
   var step: LifecycleStep { constants.step }
@@ -117,18 +106,13 @@ struct Delivery: Sendable {
     let (first, calls) = (nextCall, calls)
     guard first < calls.count else { return nil }
     repeat { nextCall += 1 } while nextCall < calls.count && calls[nextCall].isTogether
-    waitingGroups -= 1
-    if constants.hasClaims {
-      claim = calls[first..<nextCall].reduce(.zero) { max($0, $1.claim) }
-      if claim > .zero { waitingClaims.remove(claim) }
-    }
+    claim = calls[first].claim
+    place?.others.remove(claim)
     return first..<nextCall
   }
 
   /// Skips the calls that have not begun.
-  mutating func skipWaiting() {
-    (nextCall, waitingGroups, waitingClaims) = (calls.count, 0, .init())
-  }
+  mutating func skipWaiting() { nextCall = calls.count }
 
   // MARK: Running calls
 

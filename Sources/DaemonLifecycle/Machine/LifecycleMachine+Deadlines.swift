@@ -36,58 +36,70 @@ extension LifecycleMachine {
       ?? began.advanced(byNanoseconds: policy.hookNanoseconds)
   }
 
-  /// Returns the budget's limit for the group under way, or the next. `nil` unless draining, terminating, or suspending
-  /// while logind waits.
+  /// Returns the budget's limit for the group under way. `nil` unless draining, terminating, or suspending while logind
+  /// waits.
   @inline(__always) mutating func limit(of id: DeliveryID) -> CallTime? {
     // A health check stands beside a suspend, and has its own deadline.
     let sleepBudget = calls[id].budgetStep.isHealthCheck ? nil : sleep.budget
     guard let budget = stop.budget ?? sleepBudget else { return nil }
-    var step = calls[id].budgetStep
-    // What a stop finds under way ends before the reserve for its saves, unless it saves.
-    if stop.budget != nil, !calls[id].isOfTermination, !step.isSave { step = .workEnds }
-    let later = stop.budget == nil ? Delivery.Later() : later(after: id)
-    let isOvertaken = isOvertaken(id)
-    let groups = (isOvertaken ? 0 : calls[id].waitingGroups) + 1 + later.groups
-    var share = budget.share(
-      of: step, among: groups + later.saves, at: now, claim: calls[id].claim,
-      others: later.claims + (isOvertaken ? .init() : calls[id].waitingClaims))
-    // It may use the reserve of the saves, and leaves the pauses their parts before that, where they have any.
-    if step.isSave, later.groups > 0 {
-      let part = budget.share(of: .kind(.didEnterBackground), among: groups, at: now)
-      if part > .zero { share = min(share, part) }
-    }
+    let place = calls[id].place ?? findPlace(of: id, in: budget)
+    let share = budget.share(
+      of: place.step, at: now, claim: calls[id].claim, beside: place.others)
     let grace = policy.grace(in: share)
     return CallTime(deadline: now.advanced(by: share - grace), grace: grace)
+  }
+
+  private mutating func findPlace(of id: DeliveryID, in budget: StopBudget) -> Delivery.Place {
+    let (step, later) =
+      stop.budget == nil ? (calls[id].budgetStep, []) : stepsInStop(of: id, budget)
+    var place = Delivery.Place(step: step)
+    if !isOvertaken(id) { place.others.add(calls[id].waiting) }
+    for step in later { place.others.add(plannedCalls(of: step)[...]) }
+    calls[id].place = place
+    return place
+  }
+
+  /// Returns the step whose time in a stop a delivery has, and those after it that share this time. What a stop finds under
+  /// way ends before the reserve for the saves that follow; a save too, unless nothing but the reserve is left.
+  private func stepsInStop(
+    of id: DeliveryID, _ budget: StopBudget
+  ) -> (LifecycleStep, later: [LifecycleStep]) {
+    let step = calls[id].budgetStep
+    if step.isPause { return (step, [.workEnds]) }
+    if calls[id].isOfTermination { return (step, []) }
+    if step.isSave, budget.end(of: .workEnds) <= now { return (step, [step]) }
+    return (.workEnds, [.kind(.didEnterBackground), .workEnds])
+  }
+
+  /// The calls of a step if it began now.
+  private mutating func plannedCalls(of step: LifecycleStep) -> [Delivery.PlannedCall] {
+    planCalls(of: registry.plan(step, cause: LifecycleCause(.api)), isNested: true)
   }
 
   /// Warns of limits that a stop would cut off, when that is known rather than when it happens: once the launch has ended,
   /// and when a stop has another time than before.
   ///
   /// - Parameter newcomer: One that was added later. Its limit is compared with the whole time before the save, since a look
-  ///   at all others would cost each the more, the more there are; of many alike one is enough.
+  ///   at all others would cost each the more, the more there are.
   mutating func warnOfLimits(of newcomer: Member? = nil) {
-    guard hasLimits, registry.state != .launching, !isTerminating else { return }
+    guard lastLimit != nil, registry.state != .launching, !isTerminating else { return }
     let budget = StopBudget(policy, allowed: stop.allowed, from: now)
-    let pause = LifecycleStep.kind(.didEnterBackground)
-    if let newcomer {
-      if newcomer.timeout == lastLimit { return }
-      lastLimit = newcomer.timeout
-      return warnOfLimit(of: newcomer, in: budget.share(of: pause, among: 1, at: now))
+    let step = LifecycleStep.workEnds
+    if let newcomer { return warnOfLimit(of: newcomer, in: budget.share(of: step, at: now)) }
+    // Also those that are in the background now.
+    let pauses = registry.plan(.kind(.didEnterBackground), cause: LifecycleCause(.api)) { _ in true
     }
-    var pauses = delivery(of: pause, to: { _ in true })
-    let work = delivery(of: .workEnds)
-    let (groups, claims) = (
-      pauses.waitingGroups + work.waitingGroups, pauses.waitingClaims + work.waitingClaims
-    )
-    while pauses.waitingClaims.count > 0, let group = pauses.takeGroup() {
-      if pauses.claim == .zero { continue }
-      var others = claims
-      others.remove(pauses.claim)
-      let share = budget.share(
-        of: pause, among: groups, at: now, claim: pauses.claim, others: others)
-      for call in pauses.constants.calls[group] {
-        if let member = registry.members[call.observer] { warnOfLimit(of: member, in: share) }
+    let calls = planCalls(of: pauses, isNested: true) + plannedCalls(of: step)
+    // As in a stop in which each takes all of its time.
+    var (others, time, share) = (StopBudget.Needs(), now, Duration.zero)
+    others.add(calls[...])
+    for call in calls {
+      if !call.isTogether {
+        others.remove(call.claim)
+        share = budget.share(of: step, at: time, claim: call.claim, beside: others)
+        time = time.advanced(by: share)
       }
+      if let member = registry.members[call.observer] { warnOfLimit(of: member, in: share) }
     }
   }
 
@@ -101,41 +113,11 @@ extension LifecycleMachine {
       ))
   }
 
-  /// Returns what shares the time of a delivery in a stop after it: work that runs throughout, and, when the termination has
-  /// not begun to deliver, the pauses, unless they are under way; beside a save also the saves that follow it.
-  private mutating func later(after id: DeliveryID) -> Delivery.Later {
-    if let known = calls[id].later { return known }
-    let (step, isOfTermination) = (calls[id].budgetStep, calls[id].isOfTermination)
-    var later = Delivery.Later()
-    if step.isPause || !isOfTermination {
-      let work = delivery(of: .workEnds)
-      (later.groups, later.claims) = (work.waitingGroups, work.waitingClaims)
-    }
-    if !step.isPause, !isOfTermination {
-      later.groups += delivery(of: .kind(.didEnterBackground)).waitingGroups
-      if step.isSave { later.saves = delivery(of: .kind(.shouldSaveState)).waitingGroups }
-    }
-    calls[id].later = later
-    return later
-  }
-
-  /// The delivery that a step would be in a stop now, or with other members.
-  private mutating func delivery(
-    of step: LifecycleStep, to isIncluded: ((LifecycleMembers.ObserverProgress) -> Bool)? = nil
-  ) -> Delivery {
-    let cause = LifecycleCause(.api)
-    let plan =
-      isIncluded.map { registry.plan(step, cause: cause, to: $0) }
-      ?? registry.plan(step, cause: cause)
-    return Delivery(
-      DeliveryID(value: 0),
-      Delivery.Constants(plan, calls: planCalls(of: plan, isNested: true), outer: nil, began: now))
-  }
-
   /// Limits running calls to the budget. They keep an earlier deadline, unless the budget has grown, which may have cut them
   /// off until now.
   mutating func limitRunning(hasGrown: Bool = false) {
     for id in calls.order where !hasGrown || !calls[id].isNested {
+      calls[id].place = nil
       guard let limit = limit(of: id) else { continue }
       for call in calls[id].running {
         let own = ownDeadline(of: calls[call].member, calls[id].step, from: calls[call].began)

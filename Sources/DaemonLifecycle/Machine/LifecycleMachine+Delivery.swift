@@ -65,18 +65,20 @@ extension LifecycleMachine {
     let type = plan.step.type.map { ObjectIdentifier($0) }
     planned.reserveCapacity(plan.members.count)
     var last: LifecyclePhase?
+    var group = 0
     for id in plan.members {
       guard let member = registry.members[id] else { continue }
       var hook = member.hook(for: type, plan.step)
       if case .workEnds = plan.step, works[id]?.endsWithTheDaemon != true { hook = nil }
       if let hook {
         let phase = member.phase
-        var call = Delivery.PlannedCall(
-          observer: id, hook: hook, isTogether: phase.isTogether(with: last))
+        let isTogether = phase.isTogether(with: last)
+        if !isTogether { group = planned.count }
+        planned.append(.init(observer: id, hook: hook, isTogether: isTogether))
         if plan.step.endsWork, let timeout = member.timeout {
-          call.claim = timeout.bounded + policy.cancellationGrace
+          let claim = timeout.bounded + policy.cancellationGrace
+          planned[group].claim = max(planned[group].claim, claim)
         }
-        planned.append(call)
         last = phase
       } else if !isNested {
         // Members without a hook for it are reached in no time.

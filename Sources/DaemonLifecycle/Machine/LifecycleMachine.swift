@@ -47,10 +47,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var workFailure: Failure?
   private(set) var status = DaemonStatus()
   var unentered = Unentered()
-  /// Whether an observer has, or had, a limit of its own for a pause.
-  private(set) var hasLimits = false
-  /// The limit of the last newcomer that was compared with a stop's time.
-  var lastLimit: Duration?
+  /// The last newcomer's limit of its own for a stop, if there was one: of many alike one warning is enough.
+  private(set) var lastLimit: Duration?
   /// The answers to posts that a stop refuses, by the type of what was posted: made once, since each names all observers.
   var refusals: [(type: ObjectIdentifier, entries: [LifecycleReport.Entry])] = []
   /// Answers the callers that wait for the launch, and for the end; `nil` while there are none. One closure for all:
@@ -270,10 +268,10 @@ struct LifecycleMachine: ~Copyable, Sendable {
       works.add(Work(member))
       if work.form == .body { beginBody(member.id) }
     }
-    guard member.timeout != nil,
+    guard let limit = member.timeout, limit != lastLimit,
       member.receives(.kind(.didEnterBackground)) || member.receives(.workEnds)
     else { return }
-    hasLimits = true
+    lastLimit = limit
     warnOfLimits(of: member)
   }
 

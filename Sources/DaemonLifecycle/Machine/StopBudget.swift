@@ -82,37 +82,38 @@ struct StopBudget {
   /// so many groups that their equal shares are of no use, what each leaves is enough for the next.
   private static let leastShare = Duration.milliseconds(100)
 
-  /// Returns how long the next of `count` groups may take: an equal share of the step's time, so that one hook that
-  /// hangs does not take the others' time. What it leaves is theirs. Zero when no time is left.
+  /// Returns how long a group may take beside others that come after it: an equal share of the step's time, so that one
+  /// hook that hangs does not take the others' time. What it leaves is theirs. Zero when no time is left.
   ///
   /// A group with a limit of its own, such as a drain's, claims that limit first. Where there is not enough for all claims,
   /// none leaves another less than an equal part. A second, or half of an equal share, is kept for each group.
-  ///
-  /// - Parameter others: The claims of the groups after the next.
   func share(
-    of step: LifecycleStep, among count: Int, at now: MonotonicTime, claim: Duration = .zero,
-    others: Claims = Claims()
+    of step: LifecycleStep, at now: MonotonicTime, claim: Duration = .zero,
+    beside others: Needs = Needs()
   ) -> Duration {
     let time = max(.zero, now.duration(to: end(of: step)))
-    let count = max(count, 1)
-    let kept = claim + others.time == .zero ? .zero : min(.seconds(1), time / count / 2)
-    let room = time - kept * count
-    let own = min(claim, max(room / (others.count + 1), room - others.time))
-    let share = kept + own + max(.zero, room - claim - others.time) / count
+    let groups = others.groups + 1
+    let kept = min(.seconds(1), time / groups / 2)
+    let room = time - kept * groups
+    let own = min(claim, max(room / (others.claims + 1), room - others.claimed))
+    let share = kept + own + max(.zero, room - claim - others.claimed) / groups
     return max(share, min(Self.leastShare, time / 2))
   }
 
-  /// The sum of claims, and their number.
-  struct Claims {
-    var time = Duration.zero
-    var count = 0
+  /// What groups need of a budget: how many they are, how many of them claim a limit of their own, and the sum of that.
+  struct Needs: Sendable {
+    private(set) var (groups, claims, claimed) = (0, 0, Duration.zero)
 
-    static func + (a: Claims, b: Claims) -> Claims {
-      Claims(time: a.time + b.time, count: a.count + b.count)
+    mutating func add(_ calls: ArraySlice<Delivery.PlannedCall>) {
+      for call in calls where !call.isTogether { count(1, call.claim) }
     }
 
-    mutating func add(_ claim: Duration) { (time, count) = (time + claim, count + 1) }
-    mutating func remove(_ claim: Duration) { (time, count) = (time - claim, count - 1) }
+    mutating func remove(_ claim: Duration) { count(-1, claim) }
+
+    private mutating func count(_ sign: Int, _ claim: Duration) {
+      groups += sign
+      if claim > .zero { (claims, claimed) = (claims + sign, claimed + claim * sign) }
+    }
   }
 }
 
