@@ -209,6 +209,7 @@ import Testing
         claim: .seconds($0 < claims.count ? claims[$0] : 0))
     }
     others.add(calls[...])
+    others.kept = budget.kept(for: count, of: .workEnds, at: start)
     let found = budget.share(
       of: .kind(.didEnterBackground), at: start, claim: .seconds(claims.first ?? 0), beside: others)
     #expect(abs(found / .seconds(1) - share) < 0.001)

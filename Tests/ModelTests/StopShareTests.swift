@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
@@ -173,7 +174,45 @@ import Testing
     #expect(entries.map(\.began) == [at(0), given, given])
   }
 
+  /// Whatever those before it take: what is kept for it, where that is not less than the least share, and its limit where the
+  /// stop has room for all limits.
+  @Test func eachHasItsPart() {
+    for seed in 0..<2000 as Range<UInt64> {
+      var random = SeededGenerator(seed: seed)
+      let count = random.below(8) + 1
+      let calls = (0..<count).map { _ in
+        Delivery.PlannedCall(
+          observer: ObserverID(value: 1), hook: 0, isTogether: false,
+          claim: random.chance(50) ? .seconds(random.below(30)) : .zero)
+      }
+      let whole = Duration.milliseconds(random.below(60_000) + 200 * count)
+      let budget = StopBudget(until: at(0).advanced(by: whole), reserve: .zero)
+      let hasRoom = calls.reduce(.seconds(count)) { $0 + $1.claim } <= whole
+      let kept = min(.seconds(1), whole / count / 2)
+      var (others, now) = (StopBudget.Needs(), at(0))
+      others.add(calls[...])
+      others.kept = budget.kept(for: count, of: .workEnds, at: now)
+      for call in calls {
+        others.remove(call.claim)
+        let share = budget.share(of: .workEnds, at: now, claim: call.claim, beside: others)
+        #expect(share >= kept - .microseconds(1), "seed \(seed)")
+        if hasRoom { #expect(share >= call.claim, "seed \(seed)") }
+        now = now.advanced(by: random.chance(70) ? share : share * random.below(100) / 100)
+        #expect(now <= budget.end, "seed \(seed)")
+      }
+    }
+  }
+
   // MARK: What a stop overtakes
+
+  /// Of 24 s before the save 20 are the drain's, its grace included; of the others each has a half.
+  @Test func aReloadUnderWayLeavesADrainItsLimit() throws {
+    daemon.add([ShouldReload.self])
+    daemon.add([DidEnterBackground.self], timeout: .seconds(19))
+    let reload = daemon.request(.reload).starts.first
+    daemon.signal()
+    #expect(try end(of: reload) == at(2))
+  }
 
   /// Three pauses, of which each leaves what it does not need: as in a stop that overtakes nothing.
   @Test(arguments: [false, true]) func aPauseUnderWayIsCountedOnce(isUnderWay: Bool) throws {

@@ -50,21 +50,22 @@ extension LifecycleMachine {
   }
 
   private mutating func findPlace(of id: DeliveryID, in budget: StopBudget) -> Delivery.Place {
-    let (step, later) =
-      stop.budget == nil ? (calls[id].budgetStep, []) : stepsInStop(of: id, budget)
+    let (step, later) = steps(of: id, in: budget)
     var place = Delivery.Place(step: step)
     if !isOvertaken(id) { place.others.add(calls[id].waiting) }
     for step in later { place.others.add(plannedCalls(of: step)[...]) }
+    place.others.kept = budget.kept(for: place.others.groups + 1, of: place.step, at: now)
     calls[id].place = place
     return place
   }
 
-  /// Returns the step whose time in a stop a delivery has, and those after it that share this time. What a stop finds under
+  /// Returns the step whose time a delivery has, and those of a stop that share this time after it. What a stop finds under
   /// way ends before the reserve for the saves that follow; a save too, unless nothing but the reserve is left.
-  private func stepsInStop(
-    of id: DeliveryID, _ budget: StopBudget
+  private func steps(
+    of id: DeliveryID, in budget: StopBudget
   ) -> (LifecycleStep, later: [LifecycleStep]) {
     let step = calls[id].budgetStep
+    if stop.budget == nil { return (step, []) }
     if step.isPause { return (step, [.workEnds]) }
     if calls[id].isOfTermination { return (step, []) }
     if step.isSave, budget.end(of: .workEnds) <= now { return (step, [step]) }
@@ -93,6 +94,7 @@ extension LifecycleMachine {
     // As in a stop in which each takes all of its time.
     var (others, time, share) = (StopBudget.Needs(), now, Duration.zero)
     others.add(calls[...])
+    others.kept = budget.kept(for: max(1, others.groups), of: step, at: now)
     for call in calls {
       if !call.isTogether {
         others.remove(call.claim)

@@ -91,18 +91,30 @@ struct StopBudget {
     of step: LifecycleStep, at now: MonotonicTime, claim: Duration = .zero,
     beside others: Needs = Needs()
   ) -> Duration {
-    let time = max(.zero, now.duration(to: end(of: step)))
+    let time = time(of: step, at: now)
     let groups = others.groups + 1
-    let kept = min(.seconds(1), time / groups / 2)
+    let kept = min(others.kept, time / groups)
     let room = time - kept * groups
     let own = min(claim, max(room / (others.claims + 1), room - others.claimed))
     let share = kept + own + max(.zero, room - claim - others.claimed) / groups
     return max(share, min(Self.leastShare, time / 2))
   }
 
+  /// Returns what is kept for each of some groups, whatever others claim. It is found once: those that hang would take a part
+  /// of it from group to group.
+  func kept(for groups: Int, of step: LifecycleStep, at now: MonotonicTime) -> Duration {
+    min(.seconds(1), time(of: step, at: now) / groups / 2)
+  }
+
+  private func time(of step: LifecycleStep, at now: MonotonicTime) -> Duration {
+    max(.zero, now.duration(to: end(of: step)))
+  }
+
   /// What groups need of a budget: how many they are, how many of them claim a limit of their own, and the sum of that.
   struct Needs: Sendable {
     private(set) var (groups, claims, claimed) = (0, 0, Duration.zero)
+    /// What each of them, and the one beside them, has in any case.
+    var kept = Duration.zero
 
     mutating func add(_ calls: ArraySlice<Delivery.PlannedCall>) {
       for call in calls where !call.isTogether { count(1, call.claim) }
