@@ -186,7 +186,7 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   }
 }
 
-@Suite struct MachineObserverTests {
+@Suite struct MemberTests {
   /// Each in its turn, and then again; free slots too.
   @Test func allAreCandidates() {
     var members = LifecycleMembers()

@@ -98,6 +98,14 @@ import Testing
     #expect(try end(of: save) == at(3))
   }
 
+  /// Nothing has to end before the stop's own save: it has half of all the time, the reserve too.
+  @Test func aSaveUnderWayThatNothingFollows() throws {
+    daemon.add([ShouldSaveState.self])
+    let save = daemon.request(.saveState).starts.first
+    daemon.request(.terminate)
+    #expect(try end(of: save) == at(15))
+  }
+
   /// Nobody is paused any more: it has a part of the reserve, and the save after it the other.
   @Test func aSecondSignalLeavesASaveUnderWayItsPart() throws {
     daemon.add([DidEnterBackground.self])

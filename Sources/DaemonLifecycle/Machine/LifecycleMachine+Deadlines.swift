@@ -60,16 +60,22 @@ extension LifecycleMachine {
   }
 
   /// Returns the step whose time a delivery has, and those of a stop that share this time after it. What a stop finds under
-  /// way ends before the reserve for the saves that follow; a save too, unless nothing but the reserve is left.
-  private func steps(
+  /// way ends before the reserve for the saves that follow. A save under way shares that too, where nothing has to end before
+  /// them, or nothing could.
+  private mutating func steps(
     of id: DeliveryID, in budget: StopBudget
   ) -> (LifecycleStep, later: [LifecycleStep]) {
     let step = calls[id].budgetStep
     if stop.budget == nil { return (step, []) }
     if step.isPause { return (step, [.workEnds]) }
     if calls[id].isOfTermination { return (step, []) }
-    if step.isSave, budget.end(of: .workEnds) <= now { return (step, [step]) }
-    return (.workEnds, [.kind(.didEnterBackground), .workEnds])
+    let pauses: [LifecycleStep] = [.kind(.didEnterBackground), .workEnds]
+    if step.isSave,
+      budget.end(of: .workEnds) <= now || pauses.allSatisfy({ plannedCalls(of: $0).isEmpty })
+    {
+      return (step, [step])
+    }
+    return (.workEnds, pauses)
   }
 
   /// The calls of a step if it began now.
