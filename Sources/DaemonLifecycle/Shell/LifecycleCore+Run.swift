@@ -112,7 +112,8 @@ extension LifecycleCore {
       await withCheckedContinuation { continuation in
         post.answer = { continuation.resume(returning: $0) }
         let input = LifecycleMachine.Input.post(post, inside: inside)
-        if !isDelayed(input) { handle(input) }
+        let isDelayed = harness.map { self.isDelayed(input, by: $0) } ?? false
+        if !isDelayed { handle(input) }
         // Cancelled, or waited for, before the core had it.
         if Task.isCancelled || round?.isAwaited == true { handle(.hasten(post)) }
       }

@@ -151,7 +151,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// Takes an event from outside; from any thread.
   @inline(never)
   package func receive(_ event: LifecycleEvent) {
-    if !isDelayed(.event(event)) { handle(.event(event)) }
+    if let harness, isDelayed(.event(event), by: harness) { return }
+    handle(.event(event))
     if case .describe = event.request { logThreads("Described") { .info($0) } }
   }
 

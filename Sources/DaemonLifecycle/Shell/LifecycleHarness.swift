@@ -37,8 +37,9 @@ extension LifecycleCore {
   /// Whether an input waits for the launch of a mock, which it begins.
   ///
   /// A hook's own is the daemon's, and so is that of work in the foreground; a check of health is beside all others.
-  func isDelayed(_ input: LifecycleMachine.Input) -> Bool {
-    guard let harness else { return false }
+  func isDelayed(
+    _ input: LifecycleMachine.Input, by harness: any LifecycleHarness
+  ) -> Bool {
     harness.endSetUp(of: self)
     if HookCall.current?.core === self || ForegroundRound.current?.clock?.keeper === self {
       return false
