@@ -104,6 +104,20 @@ final class SignalConflictTests: XCTestCase {
     }
   }
 
+  /// No signal is lost while it changes: the source that was made for Dispatch's stays.
+  func testAHandlerThatChangesAgainAndAgain() throws {
+    let daemon = try daemon(SIGHUP, ["flips"])
+    for line in [Self.joined, "did flips"] where !daemon.output.contains(line) {
+      try daemon.expect(line)
+    }
+    for _ in 0..<LongTests.count(100, long: 1000) {
+      daemon.send(SIGHUP)
+      try daemon.expect("reload: SIGHUP")
+    }
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+
   /// By signal(2), so without its arguments: it has no sender for a while, and is no thief's.
   func testOursPutBackByTheOldCallIsOurs() throws {
     let daemon = try daemon(SIGHUP, ["put-back"])

@@ -11,7 +11,7 @@ import Synchronization
 struct SignalConflict: Sendable {
   let signal: UnixSignal
   /// The handler's address.
-  let handler: UInt
+  fileprivate(set) var handler: UInt
   var source: DispatchSource?
   /// The line for the operator, which may be empty. `nil` while Dispatch registers the source: until then nothing has
   /// been changed.
@@ -51,6 +51,12 @@ extension SignalSource.Opened {
   var conflictNote: String? {
     let notes = signals.compactMap(note)
     return notes.isEmpty ? nil : notes.joined(separator: "; ")
+  }
+
+  /// Puts back Dispatch's handler, found at the start. Where that is not known ours stays, and takes some of what Dispatch
+  /// would.
+  func leave(_ signal: UnixSignal) {
+    if clinux_found_handler(signal.rawValue) > 1 { clinux_signal_yield(signal.rawValue) }
   }
 
   /// Opens the signalfd if there is none, or changes which signals it takes. Returns its number.
@@ -107,7 +113,8 @@ extension SignalSource {
       if known?.handler == handler { continue }
       let owner = HandlerOwner(handler, of: signal, map[signal], descriptors)
       if owner?.isDispatch == true {
-        join(signal, handler, owner)
+        // The source that was made stays: while another takes its place, signals would be lost.
+        if known?.source == nil { join(signal, handler, owner) } else { stay(signal) }
       } else if known != nil || owner != nil {
         settle(signal, handler, owner, nil)
       }
@@ -141,6 +148,14 @@ extension SignalSource {
     source.activate()
   }
 
+  /// Goes on with the source for a signal whose handler has changed, and still is Dispatch's or ours.
+  private func stay(_ signal: UnixSignal) {
+    opened.withLock { opened in
+      opened.leave(signal)
+      opened[signal]?.handler = SignalConflict.handler(of: signal)
+    }
+  }
+
   /// Leaves a signal to its owner, or takes it back when there is none any more, and reports that.
   private func settle(
     _ signal: UnixSignal, _ handler: UInt, _ owner: HandlerOwner?, _ source: DispatchSource?
@@ -152,10 +167,7 @@ extension SignalSource {
       guard opened.signals.contains(signal), source == nil || source === replaced else {
         return nil
       }
-      // To Dispatch's, found at the start. Where that is not known ours stays, and takes some of what Dispatch would.
-      if kept != nil, clinux_found_handler(signal.rawValue) > 1 {
-        clinux_signal_yield(signal.rawValue)
-      }
+      if kept != nil { opened.leave(signal) }
       let handler = kept == nil ? handler : SignalConflict.handler(of: signal)
       opened[signal] = owner.map {
         SignalConflict(signal: signal, handler: handler, source: kept, note: $0.note)

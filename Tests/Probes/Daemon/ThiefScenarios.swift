@@ -43,11 +43,19 @@ private func take(_ signal: Int32, _ handler: @escaping @convention(c) (Int32) -
   sigaction(signal, &theirs, &found)
 }
 
+/// Gives a signal the handler that it had before the last time.
+private func flip(_ signal: Int32) {
+  var last = sigaction()
+  sigaction(signal, &found, &last)
+  found = last
+}
+
 /// Arguments: the number of a signal, and the ways in which it is taken, one after another.
 let thief: @Sendable ([String]) async throws -> Void = { arguments in
   let signal = Int32(arguments[0])!
   let ways = arguments.dropFirst()
   var sources: [any DispatchSourceSignal] = []
+  var tokens: [LifecycleToken] = []
   if ways.contains("before") { sources.append(await source(for: signal)) }
   if ways.contains("before-cancelled") { await cancel(await source(for: signal)) }
   // As system(3) does while it runs.
@@ -83,6 +91,11 @@ let thief: @Sendable ([String]) async throws -> Void = { arguments in
       take(signal) { _ in }
       sources.append(await source(for: signal))
       sigaction(signal, &found, nil)
+    case "flips":
+      // In turns Dispatch's and ours.
+      sigaction(signal, nil, &found)
+      sources.append(await source(for: signal))
+      tokens.append(lifecycle.observe(ShouldReload.self) { _ in flip(signal) })
     case "late":
       // After the last check of the start.
       try await lifecycle.clock.sleep(for: .seconds(11))
@@ -105,7 +118,7 @@ let thief: @Sendable ([String]) async throws -> Void = { arguments in
     say("did \(way)")
   }
   let result = await lifecycle.waitUntilTerminated()
-  withExtendedLifetime(sources) {}
+  withExtendedLifetime((sources, tokens)) {}
   if ways.contains("outlives") {
     lifecycle.restoreSignals()
     // As system(3) does that began before the end.
