@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 public import DaemonLifecycle
+import DaemonSystemd
 import Synchronization
 
 /// The liveness file, whose time is updated as long as the daemon is healthy.
-final class LivenessFile: Sendable {
+final class LivenessFile: LifecyclePart {
   private let path: String
   private let warn: @Sendable (String) -> Void
   /// The last error, so that it is logged once.
@@ -15,7 +16,16 @@ final class LivenessFile: Sendable {
     self.warn = warn
   }
 
-  func touch() {
+  /// When the launch has ended, and whenever a check has found the daemon healthy.
+  @discardableResult func receive(_ fact: LifecycleFact) -> MonotonicTime? {
+    switch fact {
+    case .launched, .healthy: touch()
+    default: break
+    }
+    return nil
+  }
+
+  private func touch() {
     let error = Self.touch(path)
     if lastError.exchange(error, ordering: .relaxed) != error, error != 0 {
       warn(
@@ -46,7 +56,7 @@ final class LivenessFile: Sendable {
   private static func make(_ path: String) -> Int32 {
     let file = clinux_open_at(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL, 0o644)
     guard file >= 0 else { return clinux_errno() }
-    close(file)
+    CLinux.close(file)
     return 0
   }
 }
@@ -78,8 +88,7 @@ extension LifecycleInterface {
   /// - Parameter period: The time within which one check must succeed; shorter in tests.
   package static func livenessFile(_ path: String, within period: Duration) -> Self {
     Self("liveness file", of: path, .local) { wiring in
-      let file = LivenessFile(path, warn: wiring.warn)
-      wiring.whenHealthy { file.touch() }
+      wiring.parts.append(LivenessFile(path, warn: wiring.warn))
       wiring.checkHealth(within: period, "The period of \(path)")
       if wiring.interfaces.contains(.readinessFile(path)) {
         wiring.note(

@@ -134,8 +134,8 @@ public final class MockLifecycleSubject: LifecycleObservable {
   /// Simulates a signal, as ``send(_:fromPID:uid:)``, and returns without waiting for the hooks. As a test's first event
   /// it is delivered after the launch and the foreground.
   public func inject(_ signal: UnixSignal, fromPID pid: Int32 = 1, uid: UInt32 = 0) {
-    guard let event = core.event(for: signal, cause: Self.cause(signal, pid, uid)) else { return }
-    core.receive(event)
+    let event = core.configuration.signals.event(of: signal, Self.cause(signal, pid, uid))
+    if let event { core.receive(event) }
   }
 
   /// Simulates a request, and returns without waiting for the hooks.

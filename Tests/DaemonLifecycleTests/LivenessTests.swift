@@ -78,8 +78,8 @@ import Testing
     let names = folder.names
     let log = Log()
     let file = LivenessFile(path) { log.add($0) }
-    file.touch()
-    file.touch()
+    file.receive(.healthy)
+    file.receive(.healthy)
     #expect(log.all.count == 1 && log.all[0].hasPrefix("The liveness file \(path) could not"))
     #expect(folder.names == names)
   }

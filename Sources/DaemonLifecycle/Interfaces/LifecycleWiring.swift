@@ -44,11 +44,6 @@ package struct LifecycleWiring {
     if !problems.contains(problem) { problems.append(problem) }
   }
 
-  /// Calls an action when the launch has ended, and whenever a check has found the daemon healthy. It must not block.
-  package mutating func whenHealthy(_ action: @escaping @Sendable () -> Void) {
-    parts.append(HealthSink(action))
-  }
-
   /// Has the health checked, within the given period or the shortest possible one.
   ///
   /// - Parameter name: What has the period, for a warning.
@@ -60,19 +55,5 @@ package struct LifecycleWiring {
       )
     }
     watchdogPeriod = min(watchdogPeriod ?? .seconds(Int64.max), max(period, shortest))
-  }
-}
-
-/// Tells an output for which nothing else matters that the daemon is healthy.
-private final class HealthSink: LifecyclePart {
-  private let action: @Sendable () -> Void
-  init(_ action: @escaping @Sendable () -> Void) { self.action = action }
-
-  @discardableResult func receive(_ fact: LifecycleFact) -> MonotonicTime? {
-    switch fact {
-    case .launched, .healthy: action()
-    default: break
-    }
-    return nil
   }
 }

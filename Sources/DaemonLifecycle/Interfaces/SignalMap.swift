@@ -47,7 +47,7 @@ public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
 
   /// What a signal requests; `nil` where the map does not have it. When the terminal is closed, whoever has started the
   /// daemon there is gone: that is no request to reload, whatever else SIGHUP means.
-  func event(of signal: UnixSignal, _ cause: LifecycleCause) -> LifecycleEvent? {
+  package func event(of signal: UnixSignal, _ cause: LifecycleCause) -> LifecycleEvent? {
     self[signal].map { LifecycleEvent(cause.isHangUp ? .terminate : $0, cause: cause) }
   }
 

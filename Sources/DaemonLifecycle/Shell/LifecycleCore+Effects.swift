@@ -15,8 +15,6 @@ extension LifecycleCore {
     var readiness: ShownReadiness?
     /// The other effects, which are rare.
     var rare: Effects?
-    /// Whether the process should have exited.
-    var isOverdue = false
 
     var isLeft: Bool {
       next != nil || !others.isEmpty || mail != nil || readiness != nil || rare != nil
@@ -50,7 +48,6 @@ extension LifecycleCore {
   func bindRare(_ state: inout State, _ work: inout Errands) {
     if let code = state.effects.exitsWith { exitProcess(code) }
     for member in state.effects.removed { state.index.remove(member) }
-    work.isOverdue = state.effects.isOverdue
     work.rare = state.effects.takeRare()
   }
 
@@ -71,7 +68,7 @@ extension LifecycleCore {
 
   @inline(never)
   func perform(_ work: consuming Errands) {
-    if work.isOverdue { endProcess() }
+    if work.rare?.isOverdue == true { endProcess() }
     if let shown = work.readiness { show(shown) }
     if let mail = work.mail.take() { send(consume mail) }
     if let rare = work.rare.take() { perform(rare) }

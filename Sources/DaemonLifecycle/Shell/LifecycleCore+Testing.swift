@@ -39,10 +39,6 @@ extension LifecycleCore {
     }
   }
 
-  package func event(for signal: UnixSignal, cause: LifecycleCause) -> LifecycleEvent? {
-    configuration.signals.event(of: signal, cause)
-  }
-
   package var isReady: Bool { state.withLock { $0.machine.isReady } }
 
   @inline(never) package var exit: LifecycleExit? { state.withLock { $0.machine.stop.exit } }

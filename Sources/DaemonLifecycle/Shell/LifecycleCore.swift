@@ -64,7 +64,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     }
   }
 
-  let configuration: LifecycleConfiguration
+  package let configuration: LifecycleConfiguration
   let executor: HookExecutor
   let callerExecutor: CallerExecutor
   /// The time of a test; `nil` for the kernel's.
