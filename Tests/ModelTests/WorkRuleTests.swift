@@ -74,6 +74,27 @@ import Testing
     #expect(daemon.machine.deadline == at(9))
   }
 
+  /// Not of what is done when it is done.
+  @Test(arguments: [
+    (WorkOptions.Form.foreground, false, ["It is run again after the next resume."]),
+    (.throughout, false, ["It is not run again."]), (.foreground, true, []),
+  ])
+  func whatEndsByItselfIsSaid(form: WorkOptions.Form, mayReturn: Bool, what: [String]) {
+    daemon.add(WorkOptions(form: form, mayReturn: mayReturn))
+    let said = daemon.work(.ended(run: 1, nil)).infos
+    #expect(said == what.map { "work has ended by itself. \($0)" })
+  }
+
+  /// A second signal cancels it, before its pause could begin.
+  @Test func anErrorThatNoReportHasIsLogged() {
+    daemon.add(WorkOptions())
+    daemon.add([DidEnterBackground.self])
+    daemon.signal()
+    daemon.signal(at: 2)
+    let said = daemon.work(.ended(run: 1, failure), of: 1, at: at(2)).warnings
+    #expect(said == ["work failed while it ended: \(failure.text)"])
+  }
+
   /// It has not been missed: nothing is said of a launch and a resume as they should be.
   @Test func whatIsReadyInTimeIsNotMissed() {
     let daemon = DaemonUnderTest(state: .launching)
