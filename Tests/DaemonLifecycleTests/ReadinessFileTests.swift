@@ -152,6 +152,20 @@ import Testing
     #expect(log.all.count == 1 && log.all[0].contains("could not make it"), "\(log.all)")
   }
 
+  /// What is tried again is no change, with which it would be tried at once.
+  @Test func whatCannotBeRemovedIsTriedAgainLater() async throws {
+    mkdir(folder.path("ready"), 0o700)
+    let marker = marker(folder.path("ready"))
+    let core = LifecycleCore(configuration: LifecycleConfiguration(), parts: [marker])
+    defer { core.close() }
+    try core.listen(to: marker)
+    core.hold().cancel()
+    #expect(log.all.count == 1 && log.all[0].contains("could not remove it"), "\(log.all)")
+    rmdir(folder.path("ready"))
+    _ = await core.launch()
+    #expect(exists(folder.path("ready")))
+  }
+
   /// Without another change: a daemon that goes on serving must not look unready for a disk that was full once.
   @Test func whatFailsIsTriedAgainUntilItSucceeds() async throws {
     mkdir(folder.path("run"), 0o700)

@@ -189,7 +189,7 @@ extension LifecycleCore {
     if virtualTime != nil, case .began(let transition, let cause, _) = fact {
       fact = .began(transition, cause, at: .now())
     }
-    for part in parts { wake(part, at: part.receive(fact)) }
+    for part in parts { schedule(part, at: part.receive(fact)) }
   }
 
   func endStreams() {

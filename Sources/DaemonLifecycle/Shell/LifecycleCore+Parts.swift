@@ -23,7 +23,7 @@ extension LifecycleCore {
     }
     let wakeUp = Sleeper { [weak self, weak part] in
       guard let self, let part else { return }
-      wake(part, at: part.wake { take($0) })
+      schedule(part, at: part.wake { take($0) })
     }
     openParts.withLock { $0.append(OpenPart(part: part, wakeUp: wakeUp)) }
     do {
@@ -33,12 +33,12 @@ extension LifecycleCore {
       closeParts { $0 === part }
       throw error
     }
-    wake(part, at: deadline)
+    schedule(part, at: deadline)
   }
 
   /// Has a part woken at a time, or before that. In a mock none is open: there a sink is given the next fact, and a
   /// readiness file the next change.
-  func wake(_ part: any LifecyclePart, at deadline: MonotonicTime?) {
+  func schedule(_ part: any LifecyclePart, at deadline: MonotonicTime?) {
     guard let deadline,
       let open = openParts.withLock({ $0.first { $0.part === part } })
     else { return }
@@ -65,7 +65,7 @@ extension LifecycleCore {
     case .event(let event): receive(event)
     case .unitJob(let job): unitJobIsKnown(job)
     case .watchdogTick(let stall):
-      for part in state.withLock({ $0.showingParts }) { wake(part, at: part.check()) }
+      for part in state.withLock({ $0.showingParts }) { schedule(part, at: part.check()) }
       handle(.watchdogTick(stall: stall))
     case .stopTimeout(let timeout, let isManagers):
       handle(.stopTimeout(timeout, isManagers: isManagers))
@@ -82,7 +82,7 @@ extension LifecycleCore {
   }
 
   func show(_ shown: ShownReadiness) {
-    for part in shown.parts { wake(part, at: part.show(shown.isReady, number: shown.number)) }
+    for part in shown.parts { schedule(part, at: part.show(shown.isReady, number: shown.number)) }
   }
 }
 
@@ -92,7 +92,7 @@ extension LifecycleCore: HookExecutor.Client {
     for descriptor in ready.descriptors {
       let polling = openParts.withLock { $0.first { $0.part.polls(descriptor.number) } }
       guard let part = polling?.part else { continue }
-      wake(part, at: part.read(descriptor) { take($0) })
+      schedule(part, at: part.read(descriptor) { take($0) })
     }
     if ready.timerExpired { timePassed() }
   }

@@ -26,12 +26,15 @@ extension LifecycleCore {
   }
 
   /// Does an action on the listening thread at a time, or at an earlier one that it is scheduled for.
+  ///
+  /// It is no change of the state, of which parts are told: what failed when they were told of one is scheduled here.
   @inline(never) func schedule(_ action: Sleeper, at deadline: MonotonicTime) {
-    change { state, _ in
-      if !state.machine.isClosed {
-        state.timers.add(action, at: min(deadline, action.queued?.deadline ?? .distantFuture))
-      }
+    let hasDeadline = state.withLock { state in
+      if state.machine.isClosed { return false }
+      state.timers.add(action, at: min(deadline, action.queued?.deadline ?? .distantFuture))
+      return arm(state)
     }
+    if hasDeadline { executor.listenIfMissing() }
   }
 
   /// Handles the deadline that was set.

@@ -243,7 +243,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   }
 
   /// Under the lock, so that a later deadline can't overwrite an earlier one computed after it.
-  private func arm(_ state: borrowing State) -> Bool {
+  func arm(_ state: borrowing State) -> Bool {
     guard virtualTime == nil else { return false }
     let deadline = nextDeadline(state)
     executor.poll.arm(at: deadline)
