@@ -217,9 +217,9 @@ import Testing
       read += 1
       return last
     }
-    #expect(DaemonStatus.cut(text).utf8.count == 200)
+    #expect(StatusText.cut(text).utf8.count == 200)
     #expect(read < 200)
-    #expect(DaemonStatus.cut("a\nb".unicodeScalars) == "a\\nb")
+    #expect(StatusText.cut("a\nb".unicodeScalars) == "a\\nb")
   }
 }
 

@@ -71,7 +71,7 @@ final class DescriptorLossTests: XCTestCase {
   func testOneThatIsLostIsNamed() throws {
     for (kind, name) in lost {
       let daemon = try daemon(["one-lost", kind], until: "lost")
-      do { try endsQuietly(daemon, "The event thread has lost \(name)") } catch {
+      do { try endsQuietly(daemon, "The listening thread has lost \(name)") } catch {
         throw TestFailure("\(kind): \(error)")
       }
     }
@@ -81,7 +81,7 @@ final class DescriptorLossTests: XCTestCase {
     for error in [ENOSYS, EPERM, EINVAL] {
       let daemon = try daemon(["poll-refused", "\(error)"], until: "refused 0")
       let reason = String(cString: strerror(error))
-      try endsQuietly(daemon, "The event thread can't wait: poll(2) is refused: \(reason).")
+      try endsQuietly(daemon, "The listening thread can't wait: poll(2) is refused: \(reason).")
     }
   }
 

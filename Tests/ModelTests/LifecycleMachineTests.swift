@@ -793,12 +793,12 @@ import Testing
   /// `run` has waited, and the process has the exit grace to end; also when `run` comes to wait after the end.
   @Test(arguments: [(true, 3), (false, 4)])
   func theExitIsExpectedFromTheEndOn(waitsBefore: Bool, end: Int64) throws {
-    if waitsBefore { daemon.give(.runWaits) }
+    if waitsBefore { daemon.give(.exitExpected) }
     let save = try #require(daemon.request(.terminate).starts.first)
     #expect(daemon.stop.deadline == .distantFuture)
     daemon.give(.ended(save, .completed), at: at(1))
     #expect(daemon.stop.exit != nil && (daemon.stop.deadline == at(3)) == waitsBefore)
-    if !waitsBefore { daemon.give(.runWaits, at: at(2)) }
+    if !waitsBefore { daemon.give(.exitExpected, at: at(2)) }
     #expect(daemon.stop.deadline == at(end))
     let isOverdue = [end - 1, end, end + 1].map { daemon.give(.clock, at: at($0)).isOverdue }
     #expect(isOverdue == [false, true, false])

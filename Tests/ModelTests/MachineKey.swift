@@ -91,7 +91,7 @@ extension LifecycleMachine {
     case .ended: key.add(3)
     }
     key.add(left(until: stop.exitDeadline, from: now))
-    key.add(stop.isRunWaiting)
+    key.add(stop.isExitExpected)
     key.add(stop.failedLaunch?.severity ?? -1)
     key.add(stop.overtakenPause?.severity ?? -1)
     guard let budget = stop.budget else { return key.add(-1) }
@@ -101,8 +101,8 @@ extension LifecycleMachine {
   }
 
   private func addCalls(to key: inout StateKey, at now: MonotonicTime) {
-    key.add(calls.order.count)
-    for id in calls.order {
+    key.add(calls.deliveryIDs.count)
+    for id in calls.deliveryIDs {
       let delivery = calls[id]
       key.add(delivery.step.hashKey)
       key.add(delivery.cause.hashKey)

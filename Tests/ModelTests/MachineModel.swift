@@ -31,7 +31,7 @@ struct MachineModel {
   }
 
   enum Event {
-    case launch, bodyBegins, bodyEnds, bodyFails, runWaits
+    case launch, bodyBegins, bodyEnds, bodyFails, exitExpected
     case workIsReady, workReturns, workFails
     case workProgresses(Bool)
     case background, foreground, suspend, delayedSuspend, resume
@@ -138,7 +138,7 @@ struct MachineModel {
     if workIsAsked { events += [.workProgresses(true), .workProgresses(false)] }
     if poolRound != nil { events.append(.poolAnswers) }
     if exit != nil {
-      if !isRunAwaited { events.append(.runWaits) }
+      if !isRunAwaited { events.append(.exitExpected) }
       return events
     }
     addRequests(to: &events)
@@ -191,7 +191,7 @@ struct MachineModel {
 
   /// In an order that is the same in equal states.
   private var liveCalls: [CallID] {
-    let running = shared.machine.calls.order.flatMap { shared.machine.calls[$0].running }
+    let running = shared.machine.calls.deliveryIDs.flatMap { shared.machine.calls[$0].running }
     let unfinished = shared.machine.calls.unfinished
       .sorted { $0.key.value < $1.key.value }.flatMap(\.value)
     return running + unfinished
@@ -218,9 +218,9 @@ struct MachineModel {
     case .signal: signal()
     case .hold: give(.hold)
     case .release: give(.release)
-    case .runWaits:
+    case .exitExpected:
       isRunAwaited = true
-      give(.runWaits)
+      give(.exitExpected)
     case .clock: passTime()
     default: applyRest(event)
     }
@@ -420,14 +420,14 @@ struct MachineModel {
       fail("a transition that is over goes on")
     }
     // A hook that has not waited for its post may leave that under way.
-    if exit != nil, shared.machine.calls.order.isEmpty, !openPosts.isEmpty {
+    if exit != nil, shared.machine.calls.deliveryIDs.isEmpty, !openPosts.isEmpty {
       fail("a post has no answer at the end")
     }
     if exit != nil, isSleepAwaited { fail("logind waits for the end") }
   }
 
   private mutating func checkCalls() {
-    let order = shared.machine.calls.order
+    let order = shared.machine.calls.deliveryIDs
     if order.count(where: { !shared.machine.calls[$0].isNested }) > 1 {
       fail("two deliveries at once")
     }

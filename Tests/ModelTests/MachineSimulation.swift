@@ -176,7 +176,7 @@ struct MachineSimulation: ~Copyable {
     case 21:
       lastLimit = now
       give(.stopTimeout(.seconds(random.below(60) + 2)))
-    case 22: if exit == nil { give(.runWaits) }
+    case 22: if exit == nil { give(.exitExpected) }
     case 23: jump()
     case 24: hasten()
     case 25, 26: addWork()
@@ -828,7 +828,8 @@ struct MachineSimulation: ~Copyable {
     }
     if let problem = steps.problemAtTheEnd(machine.registry) { fail(problem) }
     if !posts.isEmpty { fail("\(posts.count) posts are not answered") }
-    if machine.calls.count != 0 || !machine.calls.unfinished.isEmpty || !machine.calls.order.isEmpty
+    if machine.calls.count != 0 || !machine.calls.unfinished.isEmpty
+      || !machine.calls.deliveryIDs.isEmpty
     {
       fail("\(machine.calls.count) calls are left")
     }

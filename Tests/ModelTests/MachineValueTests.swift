@@ -142,8 +142,8 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   }
 }
 
-@Suite struct DaemonStatusTests {
-  private var status = DaemonStatus()
+@Suite struct StatusTextTests {
+  private var status = StatusText()
 
   @Test mutating func theLastOfASecondIsPublishedAndOnlyWhatIsNew() {
     status.set("a", at: at(5))
@@ -174,7 +174,7 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
 
   @Test mutating func itIsOneLineOfAtMost200Bytes() {
     func shown(_ text: String) -> String? {
-      var status = DaemonStatus()
+      var status = StatusText()
       status.set(text, at: at(0))
       return status.text
     }

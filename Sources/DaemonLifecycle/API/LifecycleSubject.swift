@@ -121,7 +121,7 @@ public final class LifecycleSubject: LifecycleObservable {
   }
 
   /// Has the exit grace begin with the end of the daemon.
-  package func expectExit() { core.handle(.runWaits) }
+  package func expectExit() { core.handle(.exitExpected) }
 
   /// The first half of `run`, for tests of several subjects.
   @discardableResult

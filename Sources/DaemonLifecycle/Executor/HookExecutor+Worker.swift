@@ -106,7 +106,7 @@ extension HookExecutor {
   }
 
   /// The body of a thread.
-  func work(_ me: Worker) {
+  func run(_ me: Worker) {
     while true {
       switch state.withLock({ nextTurn(me, &$0) }) {
       case .run(let item, let successor):

@@ -183,7 +183,7 @@ final class HookExecutor: TaskExecutor {
 
   /// Starts the thread of a worker that is counted. Returns false when the system has none.
   private func start(_ worker: Worker) -> Bool {
-    if startThread("lifecycle", { self.work(worker) }) { return true }
+    if startThread("lifecycle", { self.run(worker) }) { return true }
     let unwatched = state.withLock { state in
       state.threads -= 1
       guard state.listener === worker else {

@@ -87,7 +87,8 @@ final class SignalSource: LifecyclePart {
     try map.validate()
     let failure = waker.open()
     if failure != 0 {
-      throw .system("create the sockets that signals wake the event thread with", errno: failure)
+      throw .system(
+        "create the sockets that signals wake the listening thread with", errno: failure)
     }
     for signal in map.signals + unmappedReloadSignal {
       // Ignored at the start, by nohup(1) or by a shell for a job in the background: they stay so.

@@ -38,7 +38,7 @@ struct Calls: Sendable {
 
   func contains(_ id: DeliveryID) -> Bool { index(of: id) != nil }
 
-  var order: [DeliveryID] { deliveries.map(\.id) }
+  var deliveryIDs: [DeliveryID] { deliveries.map(\.id) }
 
   /// A delivery that is under way.
   subscript(id: DeliveryID) -> Delivery {

@@ -124,7 +124,7 @@ extension LifecycleMachine {
   /// Limits running calls to the budget. They keep an earlier deadline, unless the budget has grown, which may have cut them
   /// off until now.
   mutating func limitRunning(hasGrown: Bool = false) {
-    for id in calls.order where !hasGrown || !calls[id].isNested {
+    for id in calls.deliveryIDs where !hasGrown || !calls[id].isNested {
       calls[id].place = nil
       guard let limit = limit(of: id) else { continue }
       for call in calls[id].running {
@@ -138,7 +138,7 @@ extension LifecycleMachine {
 
   /// Cancels calls at their deadlines, and abandons those that were cancelled before and are due.
   mutating func expire() {
-    for id in calls.order where calls.contains(id) && calls[id].earliest <= now {
+    for id in calls.deliveryIDs where calls.contains(id) && calls[id].earliest <= now {
       for call in calls.due(in: id, at: now) {
         if calls.find(call)?.isCancelled == true {
           abandon(call)

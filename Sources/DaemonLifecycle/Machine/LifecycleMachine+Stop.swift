@@ -113,7 +113,7 @@ extension LifecycleMachine {
     revokeWork()
     limitRunning()
     let grace = hurriedGrace
-    for id in calls.order where !calls[id].budgetStep.isSave {
+    for id in calls.deliveryIDs where !calls[id].budgetStep.isSave {
       for call in calls[id].running where calls.find(call)?.isCancelled == false {
         cancel(call, grace: grace)
       }
@@ -130,7 +130,7 @@ extension LifecycleMachine {
     let status = stop.exit?.status ?? 128 + (cause.signal?.rawValue ?? 0)
     effects.exitsWith = status
     // Only a test gets further.
-    for id in calls.order {
+    for id in calls.deliveryIDs {
       for call in calls[id].running.reversed() { abandon(call) }
       let delivery = calls.close(id)
       transition.update { $0.add(delivery.entries) }

@@ -41,7 +41,7 @@ extension LifecycleMachine {
 
   func progress(of transition: ActiveTransition) -> LifecycleProgress {
     var (done, waiting, names) = (transition.entries.count, 0, [ObserverName]())
-    for id in calls.order where !calls[id].isNested {
+    for id in calls.deliveryIDs where !calls[id].isNested {
       done += calls[id].entries.count
       waiting += calls[id].waiting.count
       names += calls[id].running.compactMap { calls.find($0)?.name }

@@ -24,21 +24,21 @@ extension LifecycleMachine {
       take(works[known: id].progressed(run, at: time, now: now), of: id)
     case .callerCancelled:
       works[known: id].isCallerCancelled = true
-      perform(works[known: id].close(), of: id)
+      request(works[known: id].close(), of: id)
       // In a stop it does not wait for a body that has had its time.
       let isOverdue = work.leaving.flatMap { calls.find($0) }?.isCancelled == true
       if isOverdue, isTerminating { answer(id) }
       settle(id)
     }
-    if works[id]?.isOver == true { removeWork(id) }
+    if works[id]?.isForgotten == true { removeWork(id) }
   }
 
   /// The body of `run` waits for no step.
   mutating func beginBody(_ id: ObserverID) {
-    perform(works[known: id].enter(at: now, isAwaited: false).0, of: id)
+    request(works[known: id].enter(at: now, isAwaited: false).0, of: id)
   }
 
-  private mutating func perform(_ action: Work.Action?, of id: ObserverID) {
+  private mutating func request(_ action: Work.Action?, of id: ObserverID) {
     if let action { effects.works.append((id, works[id]?.options.runner, action)) }
   }
 
@@ -75,7 +75,7 @@ extension LifecycleMachine {
     let (action, waits) =
       begins
       ? works[known: observer].enter(at: now, isAwaited: isAwaited) : works[known: observer].leave()
-    perform(action, of: observer)
+    request(action, of: observer)
     if waits {
       let call = calls.begin(
         Call(of: constants, in: id, member, began: now, time: time, progress: .begun))
@@ -102,12 +102,12 @@ extension LifecycleMachine {
     if works[observer] == nil { return }
     if !begins { return cancelWork(observer) }
     works[known: observer].entering = nil
-    endedStarts.append(id)
+    endedWorkStarts.append(id)
   }
 
   /// Ends the calls of starts that were cancelled, once nobody goes through the deliveries.
-  mutating func endStarts() {
-    while let id = endedStarts.popLast() { ended(id, .completed) }
+  mutating func endWorkStarts() {
+    while let id = endedWorkStarts.popLast() { ended(id, .completed) }
   }
 
   private mutating func endStart(of id: ObserverID, _ end: CallEnd = .completed) {
@@ -118,12 +118,12 @@ extension LifecycleMachine {
   /// Also where nobody waits for it any more: as an observer whose hook was abandoned.
   private mutating func ready(_ run: UInt64, of work: Work) {
     guard works[known: work.id].ready(run, at: now) else { return }
-    isIn(work, LifecycleCause(.other("\(work.name) is ready")))
+    noteEntered(work, LifecycleCause(.other("\(work.name) is ready")))
     endStart(of: work.id)
   }
 
   /// It is what it was added for, also where its start was given up.
-  private mutating func isIn(_ work: Work, _ cause: LifecycleCause) {
+  private mutating func noteEntered(_ work: Work, _ cause: LifecycleCause) {
     if !registry.isLaunchTransition { unentered.remove([work.id]) }
     settle(work.id, cause)
     settleForeground(cause)
@@ -171,7 +171,7 @@ extension LifecycleMachine {
       let next = isRunAgain ? "It is run again after the next resume." : "It is not run again."
       effects.publish(.info("\(work.name) has ended by itself. \(next)"))
     }
-    isIn(work, LifecycleCause(.other("\(work.name) has ended by itself")))
+    noteEntered(work, LifecycleCause(.other("\(work.name) has ended by itself")))
     endStart(of: work.id)
   }
 
@@ -206,7 +206,7 @@ extension LifecycleMachine {
     guard let news, let name = works[id]?.name else { return }
     effects.publish(news.line)
     if news.isStall { effects.stalled = "\(name)" }
-    perform(news.action, of: id)
+    request(news.action, of: id)
     settle(id)
   }
 
@@ -227,14 +227,14 @@ extension LifecycleMachine {
     for id in works.known {
       if works[known: id].isWaiting || works[known: id].isStarting { cancelWork(id) }
       if works[id]?.run == nil, let call = works[known: id].entering.take() {
-        endedStarts.append(call)
+        endedWorkStarts.append(call)
       }
       settle(id)
     }
   }
 
   @inline(never) mutating func cancelWork(_ id: ObserverID) {
-    perform(works[known: id].cancel(), of: id)
+    request(works[known: id].cancel(), of: id)
   }
 
   /// The stop hurries: work in the foreground is cancelled, also where its pause has not begun.
@@ -245,21 +245,21 @@ extension LifecycleMachine {
   /// Ends all work, since the daemon has ended. What still runs is known until it ends.
   mutating func closeWork() {
     for id in works.known {
-      perform(works[known: id].close(), of: id)
-      if works[id]?.isOver == true { removeWork(id) }
+      request(works[known: id].close(), of: id)
+      if works[id]?.isForgotten == true { removeWork(id) }
     }
   }
 
   /// Has its caller go on, if it has not yet.
   private mutating func answer(_ id: ObserverID) {
-    if let work = works[id], work.options.hasCaller { perform(.answer(work.failure), of: id) }
+    if let work = works[id], work.options.hasCaller { request(.answer(work.failure), of: id) }
   }
 
   /// Forgets a work, with its note.
   mutating func removeWork(_ id: ObserverID) {
     answer(id)
     guard let work = works.remove(id) else { return }
-    if let call = work.entering { endedStarts.append(call) }
+    if let call = work.entering { endedWorkStarts.append(call) }
     _ = unentered.set(id, isAbsent: false)
     if work.published != nil { effects.publish(.statusNote(.work("\(work.name)", id.value), nil)) }
     if let runner = work.options.runner { effects.released.append(runner) }

@@ -42,10 +42,10 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var health: Health
   var works = Works()
   /// Calls that waited for the start of a work, and end with this input.
-  var endedStarts: [CallID] = []
+  var endedWorkStarts: [CallID] = []
   /// What work threw first, not because it was cancelled: it ends the daemon.
   var workFailure: Failure?
-  private(set) var status = DaemonStatus()
+  private(set) var status = StatusText()
   var unentered = Unentered()
   /// The last newcomer's limit of its own for a stop, if there was one: of many alike one warning is enough.
   private(set) var lastLimit: Duration?
@@ -90,8 +90,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
     /// The deadline was reached.
     case clock
     case work(ObserverID, WorkInput)
-    /// `run` waits for the end.
-    case runWaits
+    /// The process exits when the daemon has ended: the exit grace applies.
+    case exitExpected
     /// The time that a service manager allows for a stop, or that a user's has for its own.
     case stopTimeout(Duration, isManagers: Bool = false)
     /// How long logind waits for a delay lock.
@@ -121,7 +121,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   mutating func handle(_ input: consuming Input, at now: MonotonicTime) {
     self.now = now
     take(input)
-    endStarts()
+    endWorkStarts()
     pump()
     unentered.isRetrying = false
     publishReadyToSleep()
@@ -147,8 +147,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case .extend(let call, let extra): extend(call, by: extra)
     case .clock: timePassed()
     case .work(let id, let input): take(input, of: id)
-    case .runWaits:
-      stop.isRunWaiting = true
+    case .exitExpected:
+      stop.isExitExpected = true
       stop.expectExit(policy, at: now)
     case .stopTimeout(let timeout, let isManagers): allowStop(timeout, isManagers: isManagers)
     case .sleepDelay(let delay): sleep.end = now.advanced(by: delay)

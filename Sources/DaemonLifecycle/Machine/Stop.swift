@@ -40,8 +40,8 @@ struct Stop: Sendable {
   private(set) var overtakenPause: LifecycleReport?
   /// The status to exit with that was given during the drain.
   var status: Int32?
-  /// `run` waits for the end, so the exit grace applies to what comes after it.
-  var isRunWaiting = false
+  /// Whether the process exits after the end, so that the exit grace applies.
+  var isExitExpected = false
   /// The time at which the process is ended if it has not exited; the distant future before the end.
   private(set) var exitDeadline = MonotonicTime.distantFuture
 
@@ -136,7 +136,7 @@ struct Stop: Sendable {
 
   /// Begins the exit grace after the end, if a caller waits for it: the process should exit within it.
   mutating func expectExit(_ policy: LifecycleMachine.Policy, at now: MonotonicTime) {
-    guard isRunWaiting, exit != nil, let grace = grace(policy) else { return }
+    guard isExitExpected, exit != nil, let grace = grace(policy) else { return }
     exitDeadline = now.advanced(by: grace)
   }
 

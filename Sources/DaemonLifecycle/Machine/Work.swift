@@ -116,7 +116,7 @@ struct Work: Sendable {
   var failure: Failure? { if case .over(let failure) = state { failure } else { nil } }
 
   /// Whether it never runs again, and nobody has to know it.
-  var isOver: Bool {
+  var isForgotten: Bool {
     if case .over = state, options.hasCaller { return true }
     return isClosed && run == nil
   }

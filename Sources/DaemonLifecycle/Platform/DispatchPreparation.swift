@@ -9,7 +9,7 @@ import CLinux
 /// clients have taken all descriptors by then would be ended. So the subject makes Dispatch open them before the daemon
 /// is ready; for each clock a timer fires once.
 enum DispatchPreparation {
-  /// Throws where there are too few for these six, the event thread's five, and what the start opens meanwhile.
+  /// Throws where there are too few for these six, the listening thread's five, and what the start opens meanwhile.
   static func check() throws(LifecycleError) {
     let files = (0..<16).map { _ in eventfd(0, Int32(EFD_CLOEXEC)) }
     let error = clinux_errno()

@@ -6,13 +6,13 @@ import Synchronization
 /// A file descriptor, and the poll(2) events to wait for, or those that have happened.
 package struct PolledDescriptor: Sendable {
   let number: Int32
-  /// Signalfds, timers and epoll sets can't be written to, and most files of others that may reuse their numbers can.
+  /// To write is a trap: what is polled here never can be written to, so a number that can be is another file's by now.
   var events = UInt32(POLLIN | POLLOUT)
 
   fileprivate var forPoll: pollfd { pollfd(fd: number, events: Int16(events), revents: 0) }
   /// Whether nothing but errors will follow, for ever.
   fileprivate var isOver: Bool { events & ~UInt32(POLLIN | POLLPRI) != 0 }
-  /// Whether it was closed.
+  /// Whether it was closed, or its number is another file's.
   fileprivate var isLost: Bool { events & UInt32(POLLNVAL | POLLOUT) != 0 }
 }
 
@@ -59,7 +59,7 @@ final class EventPoll: Sendable {
   /// What a wait has found. An object, which is not copied as it is passed on.
   final class Ready {
     var timerExpired = false
-    /// The numbers of the descriptors with an event.
+    /// The descriptors with an event.
     var descriptors: [PolledDescriptor] = []
     /// A sentence on what was lost.
     var loss: String?
@@ -80,7 +80,7 @@ final class EventPoll: Sendable {
       defer { waker.close() }
       return clinux_errno()
     }
-    if error != 0 { throw .system("create the descriptors of the event thread", errno: error) }
+    if error != 0 { throw .system("create the descriptors of the listening thread", errno: error) }
   }
 
   /// Closes them; nobody listens.
@@ -110,8 +110,8 @@ final class EventPoll: Sendable {
   /// Makes `wait` return. Before `open` nobody waits.
   func wake() { waker.wake() }
 
-  /// Makes `wait` return at `deadline`; for a later one than before perhaps once before, rather than that each hook of a
-  /// delivery sets the timer. `nil` disarms the timer, so that an idle daemon is never woken.
+  /// Makes `wait` return at `deadline`. A timer that is set to an earlier time stays set, and `wait` may return once too
+  /// soon: otherwise each hook would set it. `nil` disarms the timer, so that an idle daemon is never woken.
   func arm(at deadline: MonotonicTime?) {
     state.withLock { state in
       state.wanted = deadline ?? .distantFuture
@@ -183,7 +183,7 @@ final class EventPoll: Sendable {
   /// Notes a loss. What is left of the descriptors stays open: which numbers are still ours is not known.
   private func lose(_ name: String, _ state: inout State, _ ready: Ready) {
     ready.loss =
-      "The event thread has lost \(name): other code of this process has closed it, for example with close_range(2)."
+      "The listening thread has lost \(name): other code of this process has closed it, for example with close_range(2)."
     waker.forget()
     (state.timer, state.set, state.polled) = (-1, .distantFuture, [])
   }
@@ -193,7 +193,7 @@ final class EventPoll: Sendable {
     if error == EINTR { return }
     if error != EAGAIN, error != ENOMEM {
       let reason = String(cString: strerror(error))
-      ready.loss = "The event thread can't wait: poll(2) is refused: \(reason)."
+      ready.loss = "The listening thread can't wait: poll(2) is refused: \(reason)."
     }
     pause(ready)
   }

@@ -180,12 +180,12 @@ struct LifecycleRegistry: Sendable {
   /// Returns the next step, which becomes the current one; `nil` while there is a current one, while deliveries are
   /// held back, and when there is nothing to do.
   mutating func next() -> Plan? {
-    guard current == nil, state != .terminated, let plan = plannedStep() else { return nil }
+    guard current == nil, state != .terminated, let plan = takeStep() else { return nil }
     current = CurrentStep(step: plan.step, change: plan.step.change)
     return plan
   }
 
-  private mutating func plannedStep() -> Plan? {
+  private mutating func takeStep() -> Plan? {
     if termination != nil { return nextTerminationStep() }
     let isLaunch = state == .launching || isLaunchTransition
     guard holds == 0 || isLaunch else { return nil }

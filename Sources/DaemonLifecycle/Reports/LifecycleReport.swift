@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// A report of one delivery: what each hook did and how long it took.
+/// A report of one event, such as a pause with its save: what each hook did and how long it took.
 ///
 /// ```swift
 /// for entry in report.problems { print(entry) }

@@ -36,19 +36,19 @@ extension LifecycleCore {
   // MARK: Under the lock
 
   /// Makes the calls that are to begin, but not those that were withdrawn since.
-  func bindStarts(_ state: inout State, _ work: inout Errands) {
+  func bindStarts(_ state: inout State, _ errands: inout Errands) {
     while let id = state.effects.starts.popFirst() {
       guard state.machine.calls.contains(id) else { continue }
       let call = HookCall(id, state.machine.calls[id], self)
       state.machine.calls.give(id, to: call)
-      if work.next == nil { work.next = call } else { work.others.append(call) }
+      if errands.next == nil { errands.next = call } else { errands.others.append(call) }
     }
   }
 
-  func bindRare(_ state: inout State, _ work: inout Errands) {
+  func bindRare(_ state: inout State, _ errands: inout Errands) {
     if let code = state.effects.exitsWith { exitProcess(code) }
     for member in state.effects.removed { state.index.remove(member) }
-    work.rare = state.effects.takeRare()
+    errands.rare = state.effects.takeRare()
   }
 
   /// Takes the messages that are there. Facts wait for the start, which brings their receivers.
@@ -67,13 +67,13 @@ extension LifecycleCore {
   // MARK: Outside
 
   @inline(never)
-  func perform(_ work: consuming Errands) {
-    if work.rare?.isOverdue == true { endProcess() }
-    if let shown = work.readiness { show(shown) }
-    if let mail = work.mail.take() { send(consume mail) }
-    if let rare = work.rare.take() { perform(rare) }
-    if let next = work.next { executor.enqueue(.hook(next)) }
-    for call in work.others { executor.enqueue(.hook(call)) }
+  func perform(_ errands: consuming Errands) {
+    if errands.rare?.isOverdue == true { endProcess() }
+    if let shown = errands.readiness { show(shown) }
+    if let mail = errands.mail.take() { send(consume mail) }
+    if let rare = errands.rare.take() { perform(rare) }
+    if let next = errands.next { executor.enqueue(.hook(next)) }
+    for call in errands.others { executor.enqueue(.hook(call)) }
   }
 
   private func perform(_ rare: consuming Effects) {

@@ -82,7 +82,7 @@ extension LifecycleCore {
   /// Returns on the executor's thread when its caller is not isolated: the caller then goes on without the
   /// cooperative pool until it suspends again.
   ///
-  /// A caller that exits the process after that sends `.runWaits` first.
+  /// A caller that exits the process after that sends `.exitExpected` first.
   nonisolated(nonsending) func untilTerminated() async -> LifecycleExit {
     await withTaskExecutorPreference(callerExecutor) {
       await withUnsafeContinuation { continuation in

@@ -5,7 +5,7 @@ import Synchronization
 
 /// The core of a subject: the machine and what it can't contain (observers, tasks, continuations), under one lock.
 ///
-/// Data flows in one direction: a source's input enters with `handle`, the machine decides, and its effects are
+/// Data flows in one direction: an input enters with `handle`, the machine decides, and its effects are
 /// performed outside of the lock. No user code runs under the lock, and nothing here decides about
 /// calls.
 ///
@@ -180,14 +180,14 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// waits.
   func ended(_ call: HookCall, _ end: LifecycleMachine.CallEnd) -> HookCall? {
     let goesOn = call.end()
-    var work = Errands()
+    var errands = Errands()
     let hasDeadline = state.withLock { state in
       let now = now
       state.handle(.ended(call.id, end), at: now)
-      return bind(&state, &work)
+      return endSection(&state, &errands)
     }
-    let next = goesOn ? work.next.take() : nil
-    finish(work, hasDeadline)
+    let next = goesOn ? errands.next.take() : nil
+    finish(errands, hasDeadline)
     // Nothing else is a call of the executor's.
     return next
       ?? (goesOn ? executor.takeHook().map { unsafeDowncast($0, to: HookCall.self) } : nil)
@@ -210,32 +210,32 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// Changes the state, and does afterwards what must not be done under the lock.
   @discardableResult
   func change<T: Sendable>(_ body: (inout State, MonotonicTime) -> T) -> T {
-    var work = Errands()
+    var errands = Errands()
     let (result, hasDeadline): (T, Bool) = state.withLock { state in
       let now = now
       let result = body(&state, now)
-      return (result, bind(&state, &work))
+      return (result, endSection(&state, &errands))
     }
-    finish(work, hasDeadline)
+    finish(errands, hasDeadline)
     return result
   }
 
-  private func finish(_ work: consuming Errands, _ hasDeadline: Bool) {
+  private func finish(_ errands: consuming Errands, _ hasDeadline: Bool) {
     if hasDeadline { executor.listenIfMissing() }
-    if work.isLeft { perform(work) }
+    if errands.isLeft { perform(errands) }
   }
 
   /// The end of every critical section: what its effects come to, and whether there is a deadline. Out of line, since
   /// `change` has a copy for each of its callers.
   @inline(never)
-  private func bind(_ state: inout State, _ work: inout Errands) -> Bool {
+  private func endSection(_ state: inout State, _ errands: inout Errands) -> Bool {
     if let harness { ended(&state, harness) }
-    bindStarts(&state, &work)
-    if state.effects.hasRare { bindRare(&state, &work) }
-    work.readiness = nextReadiness(&state)
+    bindStarts(&state, &errands)
+    if state.effects.hasRare { bindRare(&state, &errands) }
+    errands.readiness = nextReadiness(&state)
     if !state.effects.messages.isEmpty, !state.isSending {
       state.isSending = true
-      work.mail = takeMail(&state)
+      errands.mail = takeMail(&state)
     }
     executor.abandonedHooks.store(state.machine.calls.abandonedCount, ordering: .relaxed)
     if state.machine.stop.exitDeadline != .distantFuture { state.keptAlive = self }

@@ -3,7 +3,7 @@ import DaemonSystemd
 
 /// The daemon's own status text, which is published when it changes: at most once a second, and before the end of a
 /// transition, whose status has it.
-struct DaemonStatus: Sendable {
+struct StatusText: Sendable {
   private static let interval = Duration.seconds(1)
   private static let limit = 200
 

@@ -4,7 +4,7 @@ import DaemonSystemd
 // What is pending, in words: for operators, and for a test that has waited for it in vain.
 extension LifecycleMachine {
   var hooksUnderWay: [CallID] {
-    calls.order.flatMap { calls[$0].running } + calls.unfinished.values.joined()
+    calls.deliveryIDs.flatMap { calls[$0].running } + calls.unfinished.values.joined()
   }
 
   mutating func describe() {
@@ -17,7 +17,7 @@ extension LifecycleMachine {
 
   /// The hooks that are running, in words.
   func running(name: (Call) -> String) -> [(call: Call, name: String, place: String)] {
-    calls.order.flatMap { delivery in
+    calls.deliveryIDs.flatMap { delivery in
       calls[delivery].running.compactMap { calls.find($0) }.map { call in
         (call, name(call), "in its hook for \(call.step.name) (\(calls[delivery].cause))")
       }
@@ -38,7 +38,9 @@ extension LifecycleMachine {
     if stop.isDraining { pending.append("the stop delay is not over") }
     guard isHeld else { return pending }
     if registry.isHeld { pending.append("deliveries are held back") }
-    if !registry.isIdle, calls.order.isEmpty { pending.append("an event has not been delivered") }
+    if !registry.isIdle, calls.deliveryIDs.isEmpty {
+      pending.append("an event has not been delivered")
+    }
     return pending
   }
 }
