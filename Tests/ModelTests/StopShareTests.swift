@@ -98,6 +98,15 @@ import Testing
     #expect(try end(of: save) == at(3))
   }
 
+  /// One that is cut off is not repeated: it has an equal part, whatever a pause claims.
+  @Test(arguments: [nil, 5, 30] as [Int64?]) func aSaveUnderWayHasItsPart(limit: Int64?) throws {
+    daemon.add([DidEnterBackground.self], timeout: limit.map { .seconds($0) })
+    daemon.add([ShouldSaveState.self])
+    let save = daemon.request(.saveState).starts.first
+    daemon.request(.terminate)
+    #expect(try end(of: save) == at(12))
+  }
+
   /// Nothing has to end before the stop's own save: it has half of all the time, the reserve too.
   @Test func aSaveUnderWayThatNothingFollows() throws {
     daemon.add([ShouldSaveState.self])

@@ -108,15 +108,15 @@ public final class LifecycleSubject: LifecycleObservable {
     let platform = lease == nil ? configuration.platform : nil
     var wiring = LifecycleWiring(
       configuration, isSupervised: lease != nil, platform: platform, log: log, take: take)
-    let parts = wiring.parts
+    // A daemon works without any of these. They are open before they receive facts: what they can't do at once, they do when
+    // they are woken.
+    for part in wiring.parts {
+      do { try core.listen(to: part) } catch { log.warn("\(error)") }
+    }
     wiring.parts.append(signals)
     core.connect(wiring, wiring.policy(of: configuration, on: platform))
     for problem in wiring.problems { log.warn(problem) }
     if let platform { log.info(platform.sentence) }
-    // A daemon works without any of these.
-    for part in parts {
-      do { try core.listen(to: part) } catch { log.warn("\(error)") }
-    }
     DispatchPreparation.finish()
   }
 

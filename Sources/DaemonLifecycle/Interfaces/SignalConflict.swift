@@ -151,6 +151,7 @@ extension SignalSource {
   /// Goes on with the source for a signal whose handler has changed, and still is Dispatch's or ours.
   private func stay(_ signal: UnixSignal) {
     opened.withLock { opened in
+      guard opened[signal] != nil else { return }
       opened.leave(signal)
       opened[signal]?.handler = SignalConflict.handler(of: signal)
     }

@@ -53,7 +53,9 @@ extension LifecycleMachine {
     let (step, later) = steps(of: id, in: budget)
     var place = Delivery.Place(step: step)
     if !isOvertaken(id) { place.others.add(calls[id].waiting) }
-    for step in later { place.others.add(plannedCalls(of: step)[...]) }
+    // A save that is cut off is not repeated, since its observer is busy: it has an equal part, whatever others claim.
+    let claim = !calls[id].budgetStep.isSave
+    for step in later { place.others.add(plannedCalls(of: step)[...], claim: claim) }
     place.others.kept = budget.kept(for: place.others.groups + 1, of: place.step, at: now)
     calls[id].place = place
     return place

@@ -116,8 +116,8 @@ struct StopBudget {
     /// What each of them, and the one beside them, has in any case.
     var kept = Duration.zero
 
-    mutating func add(_ calls: ArraySlice<Delivery.PlannedCall>) {
-      for call in calls where !call.isTogether { count(1, call.claim) }
+    mutating func add(_ calls: ArraySlice<Delivery.PlannedCall>, claim: Bool = true) {
+      for call in calls where !call.isTogether { count(1, claim ? call.claim : .zero) }
     }
 
     mutating func remove(_ claim: Duration) { count(-1, claim) }
