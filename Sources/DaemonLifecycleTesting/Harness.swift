@@ -59,10 +59,10 @@ package final class Harness: LifecycleHarness {
 
   // MARK: The launch
 
-  package var initialState: LifecycleState? { launch.withLock(\.initialState) }
+  @inline(never) package var initialState: LifecycleState? { launch.withLock(\.initialState) }
 
   /// What was added before receives the launch and the foreground together, in order.
-  package func endSetUp(of core: LifecycleCore) {
+  @inline(never) package func endSetUp(of core: LifecycleCore) {
     if initialState == nil { return }
     core.launch {
       launch.withLock { launch in
@@ -94,7 +94,7 @@ package final class Harness: LifecycleHarness {
 
   /// Has a wait end when `count` tasks or more sleep on the clock; `nil`: when nothing is being delivered and nothing waits
   /// to be, except behind a hold.
-  func add(_ waiter: Sleeper, whenSleeping count: Int?) {
+  @inline(never) func add(_ waiter: Sleeper, whenSleeping count: Int?) {
     waiters.withLock { $0.append((waiter, count)) }
   }
 
