@@ -5,9 +5,9 @@ package import DaemonSystemd
 /// and of systemd's bus do, or receives the facts of the lifecycle, as systemd and the journal do, or shows whether the
 /// daemon is ready.
 ///
-/// `open` runs on the thread that starts the subject, before its set-up begins, and of those that show readiness again at the
-/// launch; `read` and `wake` on the listening thread; `receive` in the order of the facts, on one thread at a time; `close`
-/// on any. None may run code of the user's or wait, but for the bus's first `wake`, which loads libsystemd.
+/// `open` runs on the thread that starts the subject, before its set-up begins; `read` and `wake` on the listening thread;
+/// `receive` in the order of the facts, on one thread at a time; `close` on any. None may run code of the user's or wait,
+/// but for the bus's first `wake`, which loads libsystemd.
 ///
 /// Those that return a time are woken then: `nil` where that is known already, or nothing is left to be done.
 package protocol LifecyclePart: AnyObject, Sendable {

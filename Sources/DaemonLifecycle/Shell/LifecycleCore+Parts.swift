@@ -77,10 +77,6 @@ extension LifecycleCore {
 
   // MARK: Readiness
 
-  func prepareReadiness() {
-    for part in state.withLock({ $0.showingParts }) { _ = try? part.open() }
-  }
-
   func show(_ shown: ShownReadiness) {
     for part in shown.parts { schedule(part, at: part.show(shown.isReady, number: shown.number)) }
   }

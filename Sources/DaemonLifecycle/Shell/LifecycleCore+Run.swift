@@ -68,8 +68,7 @@ extension LifecycleCore {
   /// Delivers the launch and returns its report; at once, with an empty one, when there is nothing to launch
   /// because the daemon was terminated before.
   nonisolated(nonsending) func launch() async -> LifecycleReport {
-    prepareReadiness()
-    return await withUnsafeContinuation { continuation in
+    await withUnsafeContinuation { continuation in
       handle(.launch { continuation.resume(returning: $0) })
     }
   }

@@ -19,7 +19,6 @@ extension LifecycleCore {
     if let notifyAddress, let socket = try? NotifySocket(address: notifyAddress) {
       wiring.parts.append(NotifySink(socket, waits: true, warn: wiring.warn))
     }
-    // None is opened: the test asks for checks of health.
     wiring.connect(
       configuration.interfaces.filter { if case .local = $0.role { true } else { false } })
     for problem in wiring.problems { log.warn(problem) }
@@ -31,6 +30,8 @@ extension LifecycleCore {
       harness: harness, parts: [log] + wiring.parts,
       preservation: PreservationSlot(preservation),
       exitProcess: exitProcess)
+    // The others are not opened: the test asks for checks of health.
+    for part in wiring.parts where part.showsReadiness { _ = try? part.open() }
     switch initialState {
     case .launching, .foreground: break
     case .background: handle(.event(LifecycleEvent(.pause(for: .operator))))

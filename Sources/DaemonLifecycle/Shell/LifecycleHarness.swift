@@ -50,7 +50,6 @@ extension LifecycleCore {
 
   /// Launches a mock where its harness finds, under the lock, that it is to be launched.
   package func launch(if isDue: () -> Bool) {
-    prepareReadiness()
     change { state, now in if isDue() { state.handle(.launch { _ in }, at: now) } }
   }
 
