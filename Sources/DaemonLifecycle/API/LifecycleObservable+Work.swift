@@ -85,7 +85,7 @@ extension LifecycleObservable {
     _ body: @escaping @Sendable @isolated(any) (ForegroundRound) async throws -> Void
   ) {
     core.add(
-      WorkRunner(core, name.map { .given($0) } ?? .foreground(file: file, line: line), body),
+      WorkRunner(core, .given(name, orElse: .foreground(file: file, line: line)), body),
       WorkOptions(
         readyWithin: readyWithin, stallsAfter: stallsAfter, restarts: policy, mayReturn: mayReturn),
       phase: phase, draining: limit)
@@ -114,7 +114,7 @@ extension LifecycleObservable {
     _ body: @escaping @Sendable @isolated(any) (ForegroundRound) async throws -> Void
   ) {
     core.add(
-      WorkRunner(core, name.map { .given($0) } ?? .task(file: file, line: line), body),
+      WorkRunner(core, .given(name, orElse: .task(file: file, line: line)), body),
       WorkOptions(
         form: .throughout, readyWithin: readyWithin, stallsAfter: stallsAfter, restarts: policy,
         mayReturn: mayReturn),
@@ -161,7 +161,7 @@ extension LifecycleObservable {
     if core.isBeforeLaunch(of: SetUp.current), SetUp.current?.isOwnTask == true {
       throw LifecycleError.foregroundInSetUp
     }
-    let name = name.map { ObserverName.given($0) } ?? .foreground(file: file, line: line)
+    let name = ObserverName.given(name, orElse: .foreground(file: file, line: line))
     let caller = Sleeper()
     let runner = WorkRunner(core, name, caller: caller, body)
     let work = WorkOptions(

@@ -10,6 +10,10 @@ enum ObserverName: Sendable {
   case task(file: StaticString, line: UInt)
   case body
 
+  static func given(_ name: String?, orElse other: Self) -> Self {
+    name.map { .given($0) } ?? other
+  }
+
   var isBody: Bool { if case .body = self { true } else { false } }
 }
 

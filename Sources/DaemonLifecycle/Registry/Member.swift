@@ -10,8 +10,6 @@ final class Member: Sendable {
     var phase = LifecyclePhase.standard
     /// How long each of its hooks may take; `nil` for the phase's timeout, else the configuration's.
     var timeout: Duration?
-
-    func name(orElse other: ObserverName) -> ObserverName { name.map { .given($0) } ?? other }
   }
 
   let id: ObserverID
@@ -65,7 +63,7 @@ final class Member: Sendable {
     let type = Swift.type(of: observer)
     self.init(
       id: id, phase: options.phase,
-      name: options.name(orElse: .type(type, number: isOwned ? number : 1)),
+      name: .given(options.name, orElse: .type(type, number: isOwned ? number : 1)),
       receives: hooks.receives, timeout: options.timeout, hooks: hooks.hooks, type: type,
       ownerID: ObjectIdentifier(observer), target: observer, isOwned: isOwned)
   }
@@ -76,7 +74,7 @@ final class Member: Sendable {
     name: ObserverName
   ) {
     self.init(
-      id: id, phase: options.phase, name: options.name(orElse: name),
+      id: id, phase: options.phase, name: .given(options.name, orElse: name),
       receives: closures.map(\.notification), timeout: options.timeout, hooks: closures,
       ownerID: owner.map { ObjectIdentifier($0) }, target: owner ?? Anchor(), isOwned: owner == nil)
   }

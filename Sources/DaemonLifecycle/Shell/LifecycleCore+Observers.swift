@@ -37,7 +37,7 @@ extension LifecycleCore {
     closures: [Hook], owner: (any AnyObject & Sendable)?, _ options: Member.Options,
     name: ObserverName
   ) -> ObserverID {
-    harness?.didObserve(options.name(orElse: name).description)
+    harness?.didObserve(ObserverName.given(options.name, orElse: name).description)
     let (id, candidates) = change { state, now in
       let id = state.machine.registry.members.nextID(state.newID())
       let member = Member(id: id, closures: closures, owner: owner, options, name: name)
