@@ -18,6 +18,7 @@ let package = Package(
     .library(name: "DaemonLifecycleState", targets: ["DaemonLifecycleState"]),
     .library(name: "DaemonLifecycleCodable", targets: ["DaemonLifecycleCodable"]),
     .library(name: "DaemonLifecycleFoundation", targets: ["DaemonLifecycleFoundation"]),
+    .library(name: "DaemonLifecycleLease", targets: ["DaemonLifecycleLease"]),
     .library(name: "DaemonLifecycleTesting", targets: ["DaemonLifecycleTesting"]),
     .library(name: "DaemonLifecycleTraces", targets: ["DaemonLifecycleTraces"]),
   ],
@@ -46,11 +47,18 @@ let package = Package(
     .target(
       name: "DaemonLifecycleTraces", dependencies: ["CTraces", "CLinux", "DaemonLifecycle"],
       swiftSettings: strict),
+    // One daemon of several is active.
+    .target(name: "CLease"),
+    .target(
+      name: "DaemonLifecycleLease",
+      dependencies: ["CLease", "CLinux", "DaemonSystemd", "DaemonLifecycle"], swiftSettings: strict),
     // The runtime's hooks, for explorations.
     .target(name: "CExploration"),
     .target(
       name: "DaemonLifecycleTesting",
-      dependencies: ["CExploration", "CLinux", "DaemonSystemd", "DaemonLifecycle"],
+      dependencies: [
+        "CExploration", "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleLease",
+      ],
       swiftSettings: strict),
     // The examples, for the tests. `Examples` has them as a package of their own.
     .executableTarget(
@@ -65,7 +73,7 @@ let package = Package(
       dependencies: ["DaemonLifecycle", "DaemonLifecycleProbes", "DaemonSystemd"],
       path: "Examples/Echod", swiftSettings: strict),
     .executableTarget(
-      name: "standby", dependencies: ["DaemonLifecycle", "DaemonSystemd"],
+      name: "standby", dependencies: ["DaemonLifecycle", "DaemonLifecycleLease", "DaemonSystemd"],
       path: "Examples/Standby", swiftSettings: strict),
     .executableTarget(
       name: "clockd", dependencies: ["DaemonLifecycle", "DaemonSystemd"],
@@ -114,6 +122,9 @@ let package = Package(
       ],
       path: "Tests/Probes/Daemon",
       swiftSettings: strict + [.unsafeFlags(["-O"])]),
+    .executableTarget(
+      name: "ProbeLease", dependencies: ["DaemonLifecycle", "DaemonLifecycleLease"],
+      path: "Tests/Probes/Lease", swiftSettings: strict),
     .executableTarget(
       name: "ProbeSyncMain", dependencies: ["DaemonLifecycle"], path: "Tests/Probes/SyncMain",
       swiftSettings: strict),
@@ -173,11 +184,21 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "StandbyTests",
-      dependencies: ["standby", "DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport"],
+      dependencies: [
+        "standby", "DaemonLifecycle", "DaemonLifecycleLease", "DaemonLifecycleTesting",
+        "TestSupport",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "ServiceTests",
       dependencies: ["clockd", "DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "LeaseTests",
+      dependencies: [
+        "ProbeLease", "DaemonLifecycle", "DaemonLifecycleLease", "DaemonLifecycleTesting",
+        "TestSupport",
+      ],
       swiftSettings: strict),
     // One of its tests starts a PostgreSQL; skipped where none is installed.
     .testTarget(

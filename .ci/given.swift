@@ -4,6 +4,7 @@
 import DaemonLifecycle
 import DaemonLifecycleCodable
 import DaemonLifecycleFoundation
+import DaemonLifecycleLease
 import DaemonLifecycleProbes
 import DaemonLifecycleState
 import DaemonLifecycleTesting
@@ -53,6 +54,12 @@ public struct Listener: Sendable {
   public init(port: Int) throws {}
   public func clients() -> AsyncStream<Client> { some() }
   public func close() {}
+}
+public let lease = Lease("ledger", command: [])
+public let ledger: Ledger = some()
+public actor Ledger {
+  public init() throws {}
+  public func post(fencedBy token: String) async throws {}
 }
 public struct Job: Sendable { public func run() async throws {} }
 public actor Queue {

@@ -124,7 +124,8 @@ func source(of block: Block) -> String {
   if imports.isEmpty {
     let ours = [
       "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleFoundation",
-      "DaemonLifecycleProbes", "DaemonLifecycleState", "DaemonLifecycleTesting",
+      "DaemonLifecycleLease", "DaemonLifecycleProbes", "DaemonLifecycleState",
+      "DaemonLifecycleTesting",
       "DaemonLifecycleTraces", "DaemonSystemd", "Glibc", "Testing",
     ]
     let peers = ["DaemonLifecycle", "Glibc", "Logging", "ServiceLifecycle"]

@@ -44,7 +44,10 @@ let package = Package(
       ],
       path: "Echod", swiftSettings: strict),
     .executableTarget(
-      name: "standby", dependencies: [library("DaemonLifecycle"), library("DaemonSystemd")],
+      name: "standby",
+      dependencies: [
+        library("DaemonLifecycle"), library("DaemonLifecycleLease"), library("DaemonSystemd"),
+      ],
       path: "Standby", swiftSettings: strict),
     .executableTarget(
       name: "clockd", dependencies: [library("DaemonLifecycle"), library("DaemonSystemd")],

@@ -48,6 +48,13 @@ final class Ledger {
 
   func unlock() { flock(descriptor, LOCK_UN) }
 
+  /// The time of the day, for lines that are written on several machines.
+  static var milliseconds: Int64 {
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    return Int64(now.tv_sec) * 1000 + Int64(now.tv_nsec) / 1_000_000
+  }
+
   /// What a writer that was killed, or had no room, has left of a line; empty as a rule.
   func halfLine() throws(SystemError) -> String { String(decoding: try unread(), as: UTF8.self) }
 

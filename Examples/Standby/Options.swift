@@ -10,25 +10,34 @@ struct Options: Equatable {
   var name = "\(getpid())"
   /// The unit that decides which instance works.
   var unit: String?
+  /// The command of sh(1) that decides which instance works.
+  var elector: String?
+  /// How long the work and the save may take when the lease was lost.
+  var handover = Duration.seconds(3)
   var interval = Duration.seconds(1)
   var ledger = ""
 
   static let usage = """
-    Usage: standby [--name NAME] [--unit UNIT] [--interval SECONDS] [--check-config] LEDGER
+    Usage: standby [--name NAME] [--unit UNIT | --elect COMMAND [--handover SECONDS]]
+                   [--interval SECONDS] [--check-config] LEDGER
            standby --version
 
     Two of them share the file LEDGER: the active one appends a numbered line each second, and the other follows.
 
       --name NAME         what its lines are signed with (default: the process's number)
       --unit UNIT         it is active while this unit of systemd's is, such as standby-a.target
+      --elect COMMAND     it is active from the first line that COMMAND prints until COMMAND ends; the line is a
+                          number that grows, or etcdctl's JSON, and LEDGER refuses a writer with a lower one
+      --handover SECONDS  how long it may take to stop writing when COMMAND has ended (default: 3)
       --interval SECONDS  how often the active one writes, and both read (default: 1)
       --check-config      check the options, and end; there is no configuration file
       --version           print the version
       --help              print this
 
-    Signals: SIGUSR2 makes it active, unless UNIT is not; SIGUSR1 passive. SIGTERM and SIGINT end it.
+    Signals: SIGUSR2 makes it active, unless UNIT or COMMAND keeps it passive; SIGUSR1 passive. SIGTERM and SIGINT end it.
 
-    Exit status: 0 all well, 1 LEDGER can't be read or written, 64 bad arguments, 71 LEDGER can't be opened.
+    Exit status: 0 all well, 1 LEDGER can't be read or written, 64 bad arguments, 70 the lease was lost and it did not stop
+    in time, 71 LEDGER can't be opened.
 
     """
 
@@ -49,18 +58,28 @@ struct Options: Equatable {
         name = try Self.value(of: argument, &rest)
         if name.contains(where: \.isNewline) { throw UsageError("--name must be on one line") }
       case "--unit": unit = try Self.value(of: argument, &rest)
-      case "--interval":
-        let text = try Self.value(of: argument, &rest)
-        guard let seconds = Double(text), seconds >= 0.001, seconds <= 3600 else {
-          throw UsageError("--interval \"\(text)\" is not a number of seconds from 0.001 to 3600")
-        }
-        interval = .seconds(seconds)
+      case "--elect": elector = try Self.value(of: argument, &rest)
+      case "--handover": handover = try Self.seconds(of: argument, &rest)
+      case "--interval": interval = try Self.seconds(of: argument, &rest)
       case _ where argument.hasPrefix("-"): throw UsageError("There is no option \(argument)")
       case _ where ledger.isEmpty: ledger = argument
       default: throw UsageError("Only one LEDGER is allowed, and \"\(argument)\" is another")
       }
     }
     if ledger.isEmpty { throw UsageError("LEDGER is missing") }
+    if unit != nil, elector != nil {
+      throw UsageError("Either --unit or --elect decides which instance works")
+    }
+  }
+
+  private static func seconds(
+    of name: String, _ rest: inout ArraySlice<String>
+  ) throws(UsageError) -> Duration {
+    let text = try value(of: name, &rest)
+    guard let seconds = Double(text), seconds >= 0.001, seconds <= 3600 else {
+      throw UsageError("\(name) \"\(text)\" is not a number of seconds from 0.001 to 3600")
+    }
+    return .seconds(seconds)
   }
 
   private static func value(

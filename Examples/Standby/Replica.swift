@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
+import DaemonLifecycleLease
 
 /// One of the two instances. Each follows the ledger all the time; the one in the foreground writes to it.
 ///
@@ -9,14 +10,19 @@ actor Replica {
   private let name: String
   private let path: String
   private let ledger: Ledger
+  /// What decides which instance works, unless systemd or an operator does.
+  private let lease: Lease?
   private let say: @Sendable (String) -> Void
   /// The number of the ledger's last line: what a daemon of yours would keep warm, a cache or an index.
   private(set) var last = 0
+  /// The highest token with which a line was written.
+  private var fence: UInt64 = 0
 
   init(
-    name: String, ledger path: String, say: @escaping @Sendable (String) -> Void
+    name: String, ledger path: String, lease: Lease? = nil,
+    say: @escaping @Sendable (String) -> Void
   ) throws {
-    (self.name, self.path, self.say) = (name, path, say)
+    (self.name, self.path, self.lease, self.say) = (name, path, lease, say)
     ledger = try Ledger(path)
   }
 
@@ -27,7 +33,13 @@ actor Replica {
       try await self.follow(every: interval, in: lifecycle, round)
     }
     // Begun by each WillEnterForeground, cancelled and waited for by each DidEnterBackground.
-    lifecycle.addForeground(name: "leader") { try await self.lead(every: interval, in: lifecycle) }
+    lifecycle.addForeground(name: "leader", mayReturn: lease != nil) {
+      if let lease = self.lease {
+        try await self.lead(with: lease, every: interval, in: lifecycle)
+      } else {
+        try await self.lead(every: interval, in: lifecycle)
+      }
+    }
   }
 
   private func follow(
@@ -55,10 +67,54 @@ actor Replica {
     }
   }
 
+  // MARK: With a lease
+
+  /// Leads as long as nobody with a higher token has. The lease alone does not keep an old leader from writing: one that was
+  /// stopped, or whose network was cut, hears late that it was lost. So what is shared checks the token with each write.
+  private func lead(
+    with lease: Lease, every interval: Duration, in lifecycle: any LifecycleObservable
+  ) async throws {
+    // Lost since: the pause is on its way.
+    guard let line = lease.token else { return }
+    guard let token = Self.number(in: line) else { throw NoToken(line: line) }
+    say("\(name) leads with the token \(token)")
+    defer { say("\(name) stands by at \(last)") }
+    for try await _ in lifecycle.ticks(every: interval) {
+      // For one line only: a leader that was stopped meanwhile must not have it.
+      while try !ledger.lock() { try await lifecycle.clock.sleep(for: .milliseconds(1)) }
+      let isRefused = try write(with: token)
+      if isRefused {
+        return say("\(name) is refused with the token \(token): \(fence) has written")
+      }
+    }
+  }
+
+  /// Writes a line, unless a higher token has: then it returns true. What a database does in a transaction.
+  private func write(with token: UInt64) throws -> Bool {
+    defer { ledger.unlock() }
+    try catchUp()
+    if fence > token { return true }
+    try mend()
+    try ledger.append("\(last + 1) \(name) \(token) \(Ledger.milliseconds)")
+    try catchUp()
+    return false
+  }
+
+  /// The number in an elector's line: the line, or in etcdctl's JSON the revision with which the lock was taken.
+  static func number(in line: String) -> UInt64? {
+    guard let key = line.firstRange(of: "\"create_revision\":") else { return UInt64(line) }
+    return UInt64(line[key.upperBound...].prefix { $0.isASCII && $0.isNumber })
+  }
+
+  // MARK: The ledger
+
   private func catchUp() throws {
     for line in try ledger.newLines() {
       guard line.hasPrefix("\(last + 1) ") else { throw notALedger(line) }
       last += 1
+      // "7 a", or "7 a 12 1764331200000" with a token.
+      let words = line.split(separator: " ")
+      if words.count > 3 { fence = max(fence, UInt64(words[words.count - 2]) ?? 0) }
     }
   }
 
@@ -87,5 +143,13 @@ struct NotALedger: Error, CustomStringConvertible {
   let number: Int
   var description: String {
     "\(path) is no ledger: line \(number) is \(line.prefix(60).debugDescription)."
+  }
+}
+
+/// An elector's line without a number, with which nothing can be fenced.
+struct NoToken: Error, CustomStringConvertible {
+  let line: String
+  var description: String {
+    "The elector has printed no number: \(line.prefix(60).debugDescription)."
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
+import DaemonLifecycleLease
 import DaemonSystemd
 
 /// A hot standby: two instances of one daemon, of which one works, and the other knows all that it knows and
@@ -12,7 +13,8 @@ import DaemonSystemd
 ///     cat /tmp/ledger
 ///
 /// SIGUSR2 makes an instance active, SIGUSR1 passive again. Under systemd, with `--unit`, it is active exactly
-/// while that unit is, and a crash makes the other one active: see `systemd/README.md`.
+/// while that unit is, and a crash makes the other one active: see `systemd/README.md`. On several machines, with `--elect`,
+/// a command decides: see the guide *Running on several machines*.
 ///
 /// This file launches the daemon in the background; `Replica` is what is done where; `Ledger` is the file.
 @main struct Standby {
@@ -41,12 +43,18 @@ import DaemonSystemd
   private static func serve(_ options: Options) async throws -> Never {
     var configuration = LifecycleConfiguration()
     if let unit = options.unit { configuration.interfaces.append(.pausing(whileInactive: unit)) }
+    let lease = options.elector.map {
+      Lease("ledger", command: ["sh", "-c", $0], handover: options.handover)
+    }
+    if let lease { configuration.interfaces.append(.pausing(without: lease)) }
     let lifecycle = LifecycleSubject(configuration: configuration)
     // Given before the launch, a reason launches the daemon in the background. This one is taken back when
-    // systemd says that the unit is active, or by SIGUSR2; until then, and without a bus, it stands by.
-    lifecycle.pause(for: options.unit.map { BackgroundReason($0) } ?? .operator)
+    // systemd says that the unit is active, or by SIGUSR2; until then, and without a bus, it stands by. A lease has one.
+    if lease == nil { lifecycle.pause(for: options.unit.map { BackgroundReason($0) } ?? .operator) }
 
-    let replica = try Replica(name: options.name, ledger: options.ledger) { Journal.writeLine($0) }
+    let replica = try Replica(name: options.name, ledger: options.ledger, lease: lease) {
+      Journal.writeLine($0)
+    }
     lifecycle.addObserver(replica)
     replica.work(every: options.interval, in: lifecycle)
     let result = try await lifecycle.run()

@@ -7,7 +7,11 @@ import Synchronization
 package struct PolledDescriptor: Sendable {
   let number: Int32
   /// To write is a trap: what is polled here never can be written to, so a number that can be is another file's by now.
-  var events = UInt32(POLLIN | POLLOUT)
+  let events: UInt32
+
+  package init(number: Int32, events: UInt32 = UInt32(POLLIN | POLLOUT)) {
+    (self.number, self.events) = (number, events)
+  }
 
   fileprivate var forPoll: pollfd { pollfd(fd: number, events: Int16(events), revents: 0) }
   /// Whether nothing but errors will follow, for ever.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import DaemonSystemd
+package import DaemonSystemd
 import Synchronization
 
 // Sleeps on the clock, and actions at a time.
@@ -21,14 +21,14 @@ extension LifecycleCore {
     if sleeper.hasEnded { remove(sleeper) }
   }
 
-  @inline(never) func remove(_ sleeper: Sleeper) {
+  @inline(never) package func remove(_ sleeper: Sleeper) {
     change { state, _ in state.timers.remove(sleeper) }
   }
 
   /// Does an action on the listening thread at a time, or at an earlier one that it is scheduled for.
   ///
   /// It is no change of the state, of which parts are told: what failed when they were told of one is scheduled here.
-  @inline(never) func schedule(_ action: Sleeper, at deadline: MonotonicTime) {
+  @inline(never) package func schedule(_ action: Sleeper, at deadline: MonotonicTime) {
     let hasDeadline = state.withLock { state in
       if state.machine.isClosed { return false }
       state.timers.add(action, at: min(deadline, action.queued?.deadline ?? .distantFuture))

@@ -113,6 +113,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// Takes what the start has decided, before the launch.
   func connect(_ wiring: LifecycleWiring, _ policy: LifecycleMachine.Policy) {
     let asksForUnitJob = wiring.busInputs.contains(.unitJob)
+    for part in wiring.parts { part.follow(self) }
     change { [parts = wiring.parts] state, _ in
       state.machine.setPolicy(policy)
       state.parts = parts

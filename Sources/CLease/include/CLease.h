@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process between a daemon and the command that elects it.
+//
+// It is the daemon's own program, started anew by posix_spawn(3), which costs the same however much memory the daemon has:
+// before `main` it finds `CLEASE_VARIABLE`, runs the command that its arguments are, and is never a daemon. It has three
+// descriptors: its standard input, which ends with the daemon; the command's output; and `CLEASE_REPORTS`.
+#pragma once
+
+#include <fcntl.h>
+
+/// The variable that makes a process a guard: its value is the process ID of the daemon.
+#define CLEASE_VARIABLE "DAEMONLIFECYCLE_LEASE_GUARD"
+/// The descriptor to which it writes a report, before it ends what the command has left, and itself.
+#define CLEASE_REPORTS 3
+/// How long, in milliseconds, all have between SIGTERM and SIGKILL.
+#define CLEASE_PATIENCE 2000
+
+/// What became of the command.
+typedef struct {
+  int error;   ///< Why it could not be run: an errno value; else 0.
+  int status;  ///< As of waitpid(2).
+} clease_report;
+
+/// 0 where a guard can be started; EPERM in a program with privileges that its caller may lack, since anybody could set the
+/// variable; ENOSYS where the C library passes no arguments to what runs before `main`.
+int clease_problem(void);
+
+/// Has a read(2) from the file fail with EAGAIN where it would wait.
+static inline void clease_never_wait(int fd) { fcntl(fd, F_SETFL, O_NONBLOCK); }  // variadic

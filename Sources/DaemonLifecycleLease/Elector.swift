@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLease
+import CLinux
+import DaemonSystemd
+
+/// A lease's command, as it runs: what it prints, and its end. One thread at a time uses it.
+///
+/// Its parent is a guard, which ends the command and all that it has started when the daemon wants that or is dead:
+/// `CLease.h`.
+final class Elector {
+  enum Event {
+    case line(String)
+    /// It prints more than its line.
+    case excess
+    /// What is wrong with it.
+    case problem(String)
+    /// It has ended by itself, or could not be run. What it may have left is being ended.
+    case ended(String)
+    /// Nothing of it is left.
+    case gone
+  }
+
+  /// How long all has to end after SIGTERM.
+  static let patience = Duration.milliseconds(Int64(CLEASE_PATIENCE))
+  private static let longestLine = 1024
+  /// How long its output is not read when it prints more than its line, which may be a flood.
+  private static let pause = Duration.milliseconds(100)
+  /// How long it may live on when it has closed its output before its line: as a rule it ends at once, and that says more.
+  private static let silence = Duration.milliseconds(200)
+
+  private let name: String
+  private let guardian: pid_t
+  /// An epoll(7) descriptor, which is readable when there are events.
+  private let poll: Int32
+  private let reports: OwnedDescriptor
+  /// `nil` once it was closed.
+  private var output: OwnedDescriptor?
+  /// The other end is the guard's standard input and the command's. Nothing is written, and its end is theirs, also where this
+  /// object is dropped.
+  private var input: OwnedDescriptor?
+  private var line: [UInt8] = []
+  private var (hasLine, hasExcess, isGone) = (false, false, false)
+  /// When `read` is to be called, even if there are no events.
+  private(set) var deadline = MonotonicTime.distantFuture
+
+  init(_ command: [String], _ environment: ServiceEnvironment, poll: Int32) throws(Failure) {
+    guard let name = command.first, !name.isEmpty else { throw .noCommand }
+    (self.name, self.poll) = (name, poll)
+    let problem = clease_problem()
+    if problem != 0 { throw Failure(name, problem) }
+    let input = try Pipe(name)
+    let output = try Pipe(name)
+    let reports = try Pipe(name)
+    guardian = try Self.spawn(
+      command, environment, [input.read.rawValue, output.write.rawValue, reports.write.rawValue])
+    self.input = input.takeWrite()
+    self.reports = reports.takeRead()
+    listen(to: self.reports.rawValue)
+    listen(to: output.read.rawValue)
+    self.output = output.takeRead()
+  }
+
+  /// Has it end; `gone` follows.
+  func end() { input = nil }
+
+  /// Ends it at once, and all that it has started.
+  func kill() { _ = CLinux.kill(-guardian, SIGKILL) }
+
+  /// What has happened since the last call, in order.
+  func read() -> [Event] {
+    var events: [Event] = []
+    readOutput(&events)
+    readReport(&events)
+    return events
+  }
+
+  // MARK: Its output
+
+  private func readOutput(_ events: inout [Event]) {
+    if deadline <= .now() {
+      deadline = .distantFuture
+      guard let output = output?.rawValue else {
+        return events.append(.problem("\(name) has closed its output without a line"))
+      }
+      listen(to: output)
+    }
+    guard deadline == .distantFuture, let descriptor = output?.rawValue else { return }
+    var bytes = [UInt8](repeating: 0, count: 65536)
+    let count = CLinux.read(descriptor, &bytes, bytes.count)
+    if count < 0 { return }
+    if count == 0 {
+      output = nil
+      if !hasLine { deadline = .after(Self.silence) }
+      return
+    }
+    if !hasLine { addToLine(bytes[..<count], &events) } else { drop(bytes[..<count], &events) }
+  }
+
+  private func addToLine(_ bytes: ArraySlice<UInt8>, _ events: inout [Event]) {
+    line += bytes
+    // An empty line is none.
+    line.removeFirst(line.prefix { $0 == UInt8(ascii: "\n") }.count)
+    let end = line.firstIndex(of: UInt8(ascii: "\n")) ?? line.endIndex
+    if end > Self.longestLine {
+      let problem = "\(name) has printed more than \(Self.longestLine) bytes without a line"
+      return events.append(.problem(problem))
+    }
+    if end == line.endIndex { return }
+    hasLine = true
+    let text = String(validating: line[..<end], as: UTF8.self)
+    guard let text, text == VisibleText.line(text) else {
+      return events.append(.problem("\(name) has printed a line that is no text"))
+    }
+    events.append(.line(text))
+    drop(line[end...], &events)
+    line = []
+  }
+
+  /// Drops what follows the line, at most so much in a while.
+  private func drop(_ bytes: ArraySlice<UInt8>, _ events: inout [Event]) {
+    guard bytes.contains(where: { $0 != UInt8(ascii: "\n") }) else { return }
+    if !hasExcess { events.append(.excess) }
+    hasExcess = true
+    deadline = .after(Self.pause)
+    if let output = output?.rawValue { epoll_ctl(poll, EPOLL_CTL_DEL, output, nil) }
+  }
+
+  private func listen(to descriptor: Int32) {
+    var event = epoll_event(events: UInt32(POLLIN), data: epoll_data_t(fd: descriptor))
+    epoll_ctl(poll, EPOLL_CTL_ADD, descriptor, &event)
+  }
+
+  // MARK: Its end
+
+  private func readReport(_ events: inout [Event]) {
+    var report = clease_report()
+    let count = CLinux.read(reports.rawValue, &report, MemoryLayout<clease_report>.size)
+    if count < 0 || isGone { return }
+    if count > 0 { return events.append(.ended(how(report))) }
+    // The guard ends. Its number is its group's until it is waited for, unless other code of the process does that.
+    var info = siginfo_t()
+    if waitid(P_PID, id_t(guardian), &info, WEXITED | WNOWAIT) == 0 { kill() }
+    waitpid(guardian, nil, 0)
+    isGone = true
+    epoll_ctl(poll, EPOLL_CTL_DEL, reports.rawValue, nil)
+    events += [.ended("\(name) was killed with its guard"), .gone]
+  }
+
+  private func how(_ report: clease_report) -> String {
+    if report.error != 0 { return Failure(name, report.error).description }
+    let signal = report.status & 0x7f
+    return signal == 0
+      ? "\(name) has ended with status \(report.status >> 8 & 0xff)"
+      : "\(name) was ended by signal \(signal)"
+  }
+}
+
+// How it is started.
+extension Elector {
+  /// Why a command can't be run.
+  struct Failure: Error, CustomStringConvertible {
+    let description: String
+    static let noCommand = Failure(description: "it has no command")
+
+    private init(description: String) { self.description = description }
+    init(_ name: String, _ error: Int32) {
+      description = "\(name) can't be run: \(String(cString: strerror(error))) (errno \(error))"
+    }
+  }
+
+  private struct Pipe: ~Copyable {
+    let read, write: OwnedDescriptor
+
+    init(_ name: String) throws(Failure) {
+      var ends: [Int32] = [-1, -1]
+      guard clinux_pipe(&ends) == 0 else { throw Failure(name, clinux_errno()) }
+      // Not the numbers that a guard has, which may be free in a daemon.
+      let own = ends.map { clinux_duplicate($0, CLEASE_REPORTS + 1) }
+      let error = clinux_errno()
+      let isWhole = !own.contains(-1)
+      for end in isWhole ? ends : ends + own { close(end) }
+      guard isWhole else { throw Failure(name, error) }
+      read = OwnedDescriptor(owning: own[0])
+      write = OwnedDescriptor(owning: own[1])
+    }
+
+    consuming func takeRead() -> OwnedDescriptor {
+      clease_never_wait(read.rawValue)
+      return read
+    }
+    consuming func takeWrite() -> OwnedDescriptor { write }
+  }
+
+  /// Starts a guard with the descriptors 0, 1 and so on, in a process group of its own, with no signal blocked.
+  private static func spawn(
+    _ command: [String], _ environment: ServiceEnvironment, _ descriptors: [Int32]
+  ) throws(Failure) -> pid_t {
+    let variables = environment.childEnvironment(adding: [CLEASE_VARIABLE: "\(getpid())"])
+    let arguments = (["lease guard"] + command).map { strdup($0) } + [nil]
+    let texts = variables.map { strdup("\($0.key)=\($0.value)") } + [nil]
+    defer { for text in arguments + texts { free(text) } }
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    for (number, descriptor) in zip([0, 1, CLEASE_REPORTS], descriptors) {
+      posix_spawn_file_actions_adddup2(&actions, descriptor, number)
+    }
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    var none = sigset_t()
+    sigemptyset(&none)
+    posix_spawnattr_setsigmask(&attributes, &none)
+    posix_spawnattr_setflags(
+      &attributes, Int16(POSIX_SPAWN_SETPGROUP) | Int16(POSIX_SPAWN_SETSIGMASK))
+    var process: pid_t = 0
+    let error = posix_spawn(&process, "/proc/self/exe", &actions, &attributes, arguments, texts)
+    if error != 0 { throw Failure(command[0], error) }
+    return process
+  }
+}

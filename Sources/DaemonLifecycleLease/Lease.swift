@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+public import DaemonLifecycle
+public import DaemonSystemd
+import Synchronization
+
+/// What one daemon of several holds while it is the active one. A command, the *elector*, decides which one that is.
+///
+/// ```swift
+/// let lease = Lease("ledger", command: ["etcdctl", "lock", "-w", "json", "--ttl=5", "ledger"])
+/// configuration.interfaces.append(.pausing(without: lease))
+/// …
+/// lifecycle.addForeground(name: "posting") {
+///   guard let token = lease.token else { return }  // lost since: the pause is on its way
+///   for try await _ in lifecycle.ticks(every: .seconds(1)) {
+///     try await ledger.post(fencedBy: token)
+///   }
+/// }
+/// ```
+///
+/// The first line that the elector prints means "you are active", and is the ``token``; its end means "you are not".
+/// Until then, and from then on, the daemon is in the background. The elector runs whenever nothing else keeps the daemon
+/// there, and is run again when it has ended, after 0.1 to 2 s. It is ended, with SIGTERM, when the daemon has saved its
+/// state: in a stop, before a suspend, and in a pause for another reason, such as an operator's. With the daemon it ends,
+/// too, however that ends. Where a hook was abandoned that still runs, the lease is kept until it or the process ends.
+///
+/// A lease is not a lock: a process that was stopped, or whose network was cut, may go on for a while after another has
+/// begun. What it writes is to be fenced: see <doc:RunningOnSeveralMachines>.
+///
+/// Safe to use from any thread.
+public final class Lease: Sendable {
+  /// The name in the status, the journal and the reason.
+  public let name: String
+  let command: [String]
+  let handover: Duration?
+  let environment: ServiceEnvironment
+
+  struct State: Sendable {
+    var token: String?
+    /// What follows the daemon, which has it.
+    weak var follower: LeaseFollower?
+  }
+  private let state = Mutex(State())
+
+  /// Makes a lease. Nothing runs before the daemon's launch.
+  ///
+  /// - Parameters:
+  ///   - name: What the lease is about, in the status and the journal.
+  ///   - command: The elector and its arguments. Its program is searched for in `PATH`. Its standard input is a pipe that
+  ///     ends with the daemon, and its standard error is the daemon's. It inherits no other descriptor, no signal mask or
+  ///     disposition, and no variable that is meant for the daemon alone, such as `NOTIFY_SOCKET`.
+  ///   - handover: How long a pause and its save may take when the lease was lost. Then the process ends with the status
+  ///     70, since another daemon may be active. It should be less than the lease's time to live. Default 3 s; `nil`: as long
+  ///     as the hooks have.
+  ///   - environment: The variables of which the elector has those that are meant for children.
+  public init(
+    _ name: String, command: [String], handover: Duration? = .seconds(3),
+    environment: ServiceEnvironment = .current
+  ) {
+    (self.name, self.command, self.environment) = (name, command, environment)
+    self.handover = handover.map(\.bounded)
+  }
+
+  /// The line that the elector has printed, with which writes are fenced; `nil` while the lease is not held.
+  ///
+  /// It is `nil` from a loss on, so work in the foreground may find it so before its pause, and the save of that pause has
+  /// none. In a stop, and in a pause for another reason, it is there until the elector is being ended, after the save.
+  public var token: String? { current.token }
+
+  @inline(never) var current: State { state.withLock { $0 } }
+
+  func set(_ token: String?) { state.withLock { $0.token = token } }
+
+  /// Whether a follower has it now: one at a time does, as long as its subject lives.
+  func isTaken(by follower: LeaseFollower) -> Bool {
+    state.withLock { state in
+      if state.follower?.isOver ?? true { state.follower = follower }
+      return state.follower === follower
+    }
+  }
+
+  // A mock's, for the test kit.
+  package var daemon: (any PositionKeeper)? { current.follower?.daemon }
+  package func grantToMock(_ token: String) { current.follower?.grant(token) }
+  package func revokeFromMock() { current.follower?.revoke() }
+
+  /// The elector's name, for sentences.
+  var program: String { VisibleText.line(command.first ?? "") }
+
+  /// The daemon's reason while it does not hold the lease.
+  public var reason: BackgroundReason { BackgroundReason("waiting for the lease \(name)") }
+}
+
+extension LifecycleInterface {
+  /// A lease: the daemon is in the background while it does not hold it.
+  ///
+  /// A lease is for one subject at a time; another one that has it stays in the background. A mock has it without its
+  /// command: `grant(token:)` and `revoke()` of `DaemonLifecycleTesting` take its place. The `token` of a daemon whose lease is
+  /// given up because of a pause is gone before another daemon may have one.
+  ///
+  /// Under systemd the unit needs `KillMode=mixed`, which is checked at the start over D-Bus: with systemd's default the
+  /// elector receives SIGTERM together with the daemon, and another daemon may be active before this one has saved.
+  ///
+  /// ``Lease`` has an example.
+  public static func pausing(without lease: Lease) -> Self {
+    Self("lease", of: lease.name, .local) { wiring in
+      if wiring.parts.contains(where: { $0 is LeaseFollower }) {
+        wiring.note("A daemon has one lease. With several it stands by: each waits for the others.")
+      }
+      wiring.parts.append(LeaseFollower(lease, log: wiring.warn))
+    }
+  }
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import DaemonLifecycle
+import DaemonSystemd
+import Synchronization
+
+/// Has a daemon and its lease follow each other: does what the rules say, for one subject.
+///
+/// Whatever happens (a fact, an event of the elector, a time that has come), `look` is called, which asks where the daemon
+/// is, and acts. One thread at a time does that, and the daemon handles each request before the next step: nothing is
+/// decided by what was.
+final class LeaseFollower: LifecyclePart {
+  /// What is left for the thread that looks.
+  private struct Inbox: Sendable {
+    var isLooking = false
+    var mustLookAgain = false
+    /// Whether the elector may have events.
+    var isReadable = false
+    /// Hooks that wait for the elector's end, and when it is killed for them.
+    var hooks: [(sleeper: Sleeper, end: MonotonicTime)] = []
+    /// What a test has granted to a mock, until the daemon wants it.
+    var granted: String?
+    var isRevoked = false
+    var isClosed = false
+  }
+
+  private let lease: Lease
+  private let log: @Sendable (String) -> Void
+  private let inbox = Mutex(Inbox())
+  /// An epoll(7) descriptor, which is readable when the elector has events; -1 in a mock, which has none.
+  private let poll = Atomic<Int32>(-1)
+  // Set before the launch, and not changed since.
+  nonisolated(unsafe) private(set) weak var daemon: (any PositionKeeper)?
+  nonisolated(unsafe) private var alarm: Sleeper?
+  nonisolated(unsafe) private var isRefused = false
+  // Of the thread that looks: it has taken `inbox` to become that, and takes it again to end.
+  nonisolated(unsafe) private var rules: LeaseRules
+  nonisolated(unsafe) private var elector: Elector?
+  /// When an elector that is to end is killed.
+  nonisolated(unsafe) private var end = MonotonicTime.distantFuture
+  /// The time of the alarm.
+  nonisolated(unsafe) private var planned = MonotonicTime.distantFuture
+  /// The last problem, so that it is logged once.
+  nonisolated(unsafe) private var problem: String?
+
+  init(_ lease: Lease, log: @escaping @Sendable (String) -> Void) {
+    (self.lease, self.log) = (lease, log)
+    rules = LeaseRules(handover: lease.handover)
+  }
+
+  // MARK: A part of the daemon
+
+  func follow(_ daemon: any PositionKeeper) {
+    self.daemon = daemon
+    alarm = Sleeper { [weak self] in self?.look() }
+    isRefused = !lease.isTaken(by: self)
+    daemon.request(.pause(for: lease.reason), because: "launch")
+    if isRefused { return warn("another subject has it, and this one stands by.") }
+    let hooks: [Hook] = [
+      .closure(for: WillSuspend.self, owner: LeaseFollower.self) {
+        try await $0.giveUp($1.context)
+      },
+      .closure(for: WillTerminate.self, owner: LeaseFollower.self) {
+        try await $0.giveUp($1.context)
+      },
+    ]
+    // The last on the way down: the others have saved, and have closed what they share.
+    daemon.add(
+      closures: hooks, owner: self, name: "lease \(lease.name)",
+      phase: LifecyclePhase(order: .min))
+  }
+
+  func open() throws -> MonotonicTime? {
+    let number = epoll_create1(Int32(bitPattern: UInt32(EPOLL_CLOEXEC)))
+    guard number >= 0 else {
+      throw SystemdError.system("watch the lease \(lease.name)", errno: clinux_errno())
+    }
+    poll.store(number, ordering: .relaxed)
+    return nil
+  }
+
+  var descriptors: [PolledDescriptor] {
+    let number = poll.load(ordering: .relaxed)
+    return number < 0 ? [] : [PolledDescriptor(number: number)]
+  }
+
+  var outlivesLoss: Bool { false }
+
+  func read(_: PolledDescriptor, _: (SourceInput) -> Void) -> MonotonicTime? {
+    look { $0.isReadable = true }
+    return nil
+  }
+
+  func receive(_ fact: LifecycleFact) -> MonotonicTime? {
+    switch fact {
+    case .launched, .ended, .positionChanged, .terminating, .terminated: look()
+    default: break
+    }
+    return nil
+  }
+
+  func close() -> [SourceInput] {
+    look { $0.isClosed = true }
+    return []
+  }
+
+  /// Waits until the elector has ended, unless a hook that was abandoned still runs. It is killed in time for this.
+  private func giveUp(_ context: LifecycleContext) async throws {
+    let sleeper = Sleeper()
+    let patience = min(Elector.patience, context.timeRemaining * 3 / 4)
+    try await sleeper.wait {
+      look { $0.hooks.append((sleeper, .after(patience))) }
+    } onCancel: {
+      look { inbox in for index in inbox.hooks.indices { inbox.hooks[index].end = .now() } }
+      sleeper.end(throwing: CancellationError())
+    }
+  }
+
+  // MARK: In a test
+
+  func grant(_ token: String) { look { $0.granted = token } }
+  func revoke() { look { ($0.granted, $0.isRevoked) = (nil, true) } }
+
+  /// Whether its daemon has ended, so that another may have the lease.
+  var isOver: Bool { daemon?.position(for: lease.reason).isOver ?? true }
+
+  // MARK: Looking
+
+  /// Looks, or has the thread that looks do it again, after a change. Out of line: hooks call it.
+  @inline(never) private func look(_ change: (inout Inbox) -> Void = { _ in }) {
+    let begins = inbox.withLock { inbox in
+      change(&inbox)
+      defer { (inbox.mustLookAgain, inbox.isLooking) = (inbox.isLooking, true) }
+      return !inbox.isLooking
+    }
+    guard begins else { return }
+    repeat {
+      step()
+    } while inbox.withLock { inbox in
+      defer { (inbox.isLooking, inbox.mustLookAgain) = (inbox.mustLookAgain, false) }
+      return inbox.mustLookAgain
+    }
+  }
+
+  private func step() {
+    let given = inbox.withLock { inbox in
+      defer { (inbox.isReadable, inbox.isRevoked) = (false, false) }
+      return inbox
+    }
+    guard let daemon, !given.isClosed else { return drop() }
+    // The descriptors may be other files' by now. What runs ends with the process.
+    if daemon.position(for: lease.reason).isLost { return wakeHooks() }
+    if given.isReadable || elector.map({ $0.deadline <= .now() }) == true {
+      for event in elector?.read() ?? [] { take(event, daemon) }
+    }
+    if given.isRevoked { revoked(daemon) }
+    let canStart = !isMock || given.granted != nil
+    while let action = rules.next(
+      daemon.position(for: lease.reason), isAsked: !given.hooks.isEmpty, canStart: canStart,
+      at: daemon.now)
+    {
+      perform(action, daemon)
+    }
+    plan(daemon, given.hooks.map(\.end).min())
+    if !rules.hasElector || rules.isKept { wakeHooks() }
+  }
+
+  private var isMock: Bool { poll.load(ordering: .relaxed) < 0 }
+
+  private func perform(_ action: LeaseRules.Action, _ daemon: any PositionKeeper) {
+    switch action {
+    case .start:
+      rules.started(at: daemon.now)
+      isMock ? grantToMock(daemon) : start(daemon)
+    case .pause:
+      daemon.request(
+        .pause(for: lease.reason), because: "paused: the lease \(lease.name) is given up")
+    case .end: endElector()
+    case .exit(let reason):
+      StandardError.writeLine(
+        "lifecycle: The lease \(lease.name) is lost, and \(reason): ending with status 70.",
+        .critical,
+        isJournal: StandardError.isJournal(lease.environment))
+      daemon.exit(70)
+    }
+  }
+
+  private func wakeHooks() {
+    let hooks = inbox.withLock { inbox in
+      defer { inbox.hooks = [] }
+      return inbox.hooks
+    }
+    for hook in hooks { hook.sleeper.end() }
+  }
+
+  /// Has an elector that has not ended in time killed, and the alarm set.
+  private func plan(_ daemon: any PositionKeeper, _ hooksEnd: MonotonicTime?) {
+    if elector == nil || rules.isKept {
+      end = .distantFuture
+    } else {
+      end = min(end, hooksEnd ?? end)
+    }
+    if end <= .now() {
+      end = .distantFuture
+      warn("it has not ended after SIGTERM, and is killed.")
+      elector?.kill()
+    }
+    let next = min(rules.deadline, end, elector?.deadline ?? .distantFuture)
+    guard let alarm, next != planned else { return }
+    // The earlier of two times is kept.
+    if planned < next { daemon.remove(alarm) }
+    if next < .distantFuture { daemon.schedule(alarm, at: next) }
+    planned = next
+  }
+
+  /// The subject is closed.
+  private func drop() {
+    lease.set(nil)
+    elector = nil
+    let number = poll.exchange(-1, ordering: .relaxed)
+    if number >= 0 { CLinux.close(number) }
+    wakeHooks()
+  }
+
+  // MARK: The elector
+
+  private func start(_ daemon: any PositionKeeper) {
+    do throws(Elector.Failure) {
+      elector = try Elector(lease.command, lease.environment, poll: poll.load(ordering: .relaxed))
+    } catch {
+      ended(error.description, daemon)
+      rules.isGone()
+    }
+  }
+
+  private func take(_ event: Elector.Event, _ daemon: any PositionKeeper) {
+    switch event {
+    case .line(let token): hold(token, daemon)
+    case .excess: warn("\(lease.program) prints more than a line, which is ignored.")
+    case .problem(let sentence):
+      note(sentence)
+      endElector()
+    case .ended(let how): ended(how, daemon)
+    case .gone:
+      elector = nil
+      rules.isGone()
+    }
+  }
+
+  private func hold(_ token: String, _ daemon: any PositionKeeper) {
+    guard rules.printed() else { return }
+    problem = nil
+    lease.set(token)
+    daemon.request(.resume(for: lease.reason), because: "the lease \(lease.name), token \(token)")
+  }
+
+  private func endElector() {
+    lease.set(nil)
+    rules.ends()
+    end = .after(Elector.patience)
+    elector?.end()
+    if isMock { rules.isGone() }
+  }
+
+  private func ended(_ how: String, _ daemon: any PositionKeeper) {
+    let wasHeld = rules.phase == .held
+    guard rules.ended(at: daemon.now, delays: !isMock) else { return }
+    guard wasHeld else { return note(how) }
+    lease.set(nil)
+    if daemon.position(for: lease.reason).isTerminating {
+      warn(
+        "it is lost before the daemon has saved its state: \(how). Under systemd, set KillMode=mixed."
+      )
+    }
+    daemon.request(.pause(for: lease.reason), because: "the lease \(lease.name) is lost: \(how)")
+  }
+
+  // MARK: A mock's
+
+  private func grantToMock(_ daemon: any PositionKeeper) {
+    let token = inbox.withLock { $0.granted.take() }
+    if let token { hold(token, daemon) }
+  }
+
+  private func revoked(_ daemon: any PositionKeeper) {
+    ended("a test has revoked it", daemon)
+    rules.isGone()
+  }
+
+  // MARK: The log
+
+  private func note(_ sentence: String) {
+    if sentence != problem {
+      warn(
+        "\(sentence). It is run again, at least every \(LeaseRules.longestDelay.components.seconds) s."
+      )
+    }
+    problem = sentence
+  }
+
+  private func warn(_ sentence: String) { log("The lease \(lease.name): \(sentence)") }
+}

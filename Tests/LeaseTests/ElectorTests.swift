@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+/// A daemon with real commands: what each does to it, and what is left of them. A test waits until everything has closed
+/// the daemon's output, which the guard and the command have as standard error.
+@Suite(.timeLimit(.minutes(5)), .offThePool) struct ElectorTests {
+  private func daemon(
+    _ command: [String], _ behaviour: String = "usual", environment: [String: String] = [:],
+    ignoring: [Int32] = []
+  ) throws -> TestSupport.ChildProcess {
+    try TestSupport.ChildProcess(
+      built("ProbeLease"), [behaviour] + command, environment: environment, ignoring: ignoring,
+      stderrToStdout: true)
+  }
+
+  /// Has the lease, and says when it gives it up.
+  private static let shell = [
+    "sh", "-c", "trap 'echo released >&2; exit' TERM; echo 7; while :; do sleep 0.02; done",
+  ]
+
+  @Test func itIsReleasedAfterTheSave() throws {
+    let daemon = try daemon(Self.shell, "saving")
+    try daemon.expect("works with 7")
+    daemon.send(SIGTERM)
+    #expect(try daemon.wait() == .status(0))
+    let words = daemon.output.filter { ["has", "released"].contains($0.split(separator: " ")[0]) }
+    #expect(words == ["has saved with 7", "released"])
+  }
+
+  @Test func itIsGivenUpInAPause() throws {
+    let daemon = try daemon(Self.shell)
+    try daemon.expect("works with 7")
+    daemon.send(SIGUSR1)
+    try daemon.expect("has saved with 7")
+    try daemon.expect("released")
+    daemon.send(SIGUSR2)
+    try daemon.expect("works with 7")
+    daemon.send(SIGTERM)
+    #expect(try daemon.wait() == .status(0))
+  }
+
+  /// One that ends is lost, and is run again.
+  @Test func itsEndIsALoss() throws {
+    let daemon = try daemon(["sh", "-c", "echo 5; sleep 0.2; kill -9 $$"])
+    try daemon.expect("works with 5")
+    try daemon.expect("saves with no token")
+    try daemon.expect("works with 5")
+    daemon.send(SIGTERM)
+    #expect(try daemon.wait() == .status(0))
+  }
+
+  @Test(
+    arguments: [
+      // What a shell has started.
+      "echo 5; sleep 1000; true", "sleep 1000 & echo 5; exec sleep 1000",
+      // Its input ends.
+      "trap '' TERM; echo 5; exec cat",
+      // Nothing but SIGKILL ends these.
+      "trap '' TERM; echo 5; while :; do sleep 1; done",
+      "trap '' TERM; (sleep 1000) & echo 5; exec cat",
+    ], [SIGKILL, SIGTERM]
+  ) func nothingIsLeftOfIt(_ script: String, _ signal: Int32) throws {
+    let daemon = try daemon(["sh", "-c", script])
+    try daemon.expect("works with 5")
+    daemon.send(signal)
+    #expect(try daemon.wait() == (signal == SIGKILL ? .signal(SIGKILL) : .status(0)))
+  }
+
+  @Test(arguments: [
+    ("/no/such/elector", "/no/such/elector can't be run: No such file or directory (errno 2)"),
+    ("no-such-elector", "no-such-elector can't be run: No such file or directory (errno 2)"),
+    ("/etc/passwd", "/etc/passwd can't be run: Permission denied (errno 13)"),
+    ("/etc", "/etc can't be run: Permission denied (errno 13)"), ("", "it has no command"),
+    ("exit 3", "sh has ended with status 3"), ("kill -9 $$", "sh was ended by signal 9"),
+    ("yes no | tr -d '\\n'", "sh has printed more than 1024 bytes without a line"),
+    ("printf '\\033[1m\\n'; exec cat", "sh has printed a line that is no text"),
+    ("printf '\\377\\n'; exec cat", "sh has printed a line that is no text"),
+    ("exec sleep 1000 >&-", "sh has closed its output without a line"),
+  ]) func aBadOneIsSaid(_ script: String, _ sentence: String) throws {
+    let isPath = script.hasPrefix("/") || script.hasPrefix("no") || script.isEmpty
+    let daemon = try daemon(isPath ? [script] : ["sh", "-c", script])
+    try daemon.expect(
+      "lifecycle: The lease probe: \(sentence). It is run again, at least every 2 s.")
+    daemon.send(SIGTERM)
+    #expect(try daemon.wait() == .status(0))
+    #expect(daemon.output.filter { $0.contains("The lease probe") }.count == 1)
+  }
+
+  @Test func moreThanALineIsIgnored() throws {
+    let daemon = try daemon(["sh", "-c", "echo; echo 5; exec yes"])
+    let sentence = "lifecycle: The lease probe: sh prints more than a line, which is ignored."
+    var left: Set = ["works with 5", sentence]
+    while !left.isEmpty { left.remove(try daemon.line { left.contains($0) }) }
+    daemon.send(SIGTERM)
+    #expect(try daemon.wait() == .status(0))
+    #expect(daemon.output.filter { $0 == sentence }.count == 1)
+  }
+
+  @Test func oneThatClosesItsOutputAfterItsLineHasTheLease() throws {
+    let daemon = try daemon(["sh", "-c", "echo 5; exec sleep 1000 >&-"])
+    try daemon.expect("works with 5")
+    daemon.send(SIGHUP)
+    daemon.send(SIGTERM)
+    #expect(try daemon.wait() == .status(0))
+    #expect(daemon.output.contains("has saved with 5"))
+  }
+
+  @Test func itInheritsNothing() throws {
+    let script = """
+      echo $(ls /proc/self/fd) ${NOTIFY_SOCKET-none} ${DAEMONLIFECYCLE_LEASE_GUARD-none} \
+      $(grep -E 'Sig(Blk|Ign)' /proc/self/status); exec cat
+      """
+    let daemon = try daemon(
+      ["sh", "-c", script], environment: ["NOTIFY_SOCKET": "@nobody"],
+      ignoring: [SIGCHLD, SIGPIPE, SIGALRM])
+    // The fourth is the folder that ls reads.
+    let line = try daemon.expect(
+      "works with 0 1 2 3 none none SigBlk: 0000000000000000 SigIgn: ")
+    // Two that posix_spawn(3) ignores are the C library's own.
+    let ignored = UInt64(line.split(separator: " ").last ?? "", radix: 16)
+    #expect(ignored.map { $0 & ~0x1_8000_0000 } == 0)
+    daemon.send(SIGTERM)
+    #expect(try daemon.wait() == .status(0))
+  }
+
+  /// Another may be active.
+  @Test(arguments: ["slow", "stuck"]) func aLossEndsWhatTakesTooLong(_ behaviour: String) throws {
+    let daemon = try daemon(["sh", "-c", "echo 5; sleep 0.3"], behaviour)
+    try daemon.expect("works with 5")
+    try daemon.expect("lifecycle: The lease probe is lost, and ")
+    #expect(try daemon.wait() == .status(70))
+  }
+}

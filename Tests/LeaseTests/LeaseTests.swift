@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonLifecycle
+import DaemonLifecycleLease
+import DaemonLifecycleTesting
+import Synchronization
+import Testing
+
+private final class Writer: ForegroundObserver, BackgroundObserver, StateObserver,
+  TerminationObserver
+{
+  let lease: Lease
+  let log = Mutex<[String]>([])
+  init(_ lease: Lease) { self.lease = lease }
+  func say(_ word: String) { log.withLock { $0.append("\(word) \(lease.token ?? "-")") } }
+  func willEnterForeground(_: WillEnterForeground) { say("works") }
+  func didEnterBackground(_: DidEnterBackground) { say("rests") }
+  func shouldSaveState(_: ShouldSaveState) { say("saves") }
+  func willTerminate(_: WillTerminate) { say("ends") }
+  var words: [String] { log.withLock { $0 } }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct LeaseTests {
+  private let lease = Lease("ledger", command: ["/no/such/elector"])
+  private var configuration: LifecycleConfiguration {
+    var configuration = LifecycleConfiguration(logging: .off)
+    configuration.interfaces.append(.pausing(without: lease))
+    return configuration
+  }
+
+  @Test func worksWhileTheLeaseIsHeld() async throws {
+    let mock = MockLifecycleSubject(configuration: configuration)
+    let writer = Writer(lease)
+    mock.addObserver(writer)
+    try await mock.waitUntilSettled()
+    lease.grant(token: "7")
+    try await mock.waitUntilInForeground()
+    #expect(lease.token == "7")
+    lease.revoke()
+    try await mock.waitUntilSettled()
+    #expect(mock.state == .background)
+    #expect(lease.token == nil)
+    lease.grant(token: "9")
+    try await mock.waitUntilInForeground()
+    try await mock.send(.sigterm)
+    #expect(
+      writer.words == [
+        "works 7", "rests -", "saves -", "works 9", "rests 9", "saves 9", "ends 9",
+      ])
+    #expect(lease.token == nil)
+    try mock.checkNothingPending()
+  }
+
+  @Test func isGivenUpInAPauseAndTakenAgainAfterIt() async throws {
+    let mock = MockLifecycleSubject(configuration: configuration)
+    let writer = Writer(lease)
+    mock.addObserver(writer)
+    lease.grant(token: "7")
+    try await mock.waitUntilInForeground()
+    try await mock.send(.sigusr1)
+    try await mock.waitUntilSettled()
+    #expect(lease.token == nil)
+    // Granted while the operator's pause lasts: it waits.
+    lease.grant(token: "8")
+    try await mock.waitUntilSettled()
+    #expect(lease.token == nil)
+    #expect(mock.state == .background)
+    try await mock.send(.sigusr2)
+    try await mock.waitUntilInForeground()
+    #expect(writer.words == ["works 7", "rests 7", "saves 7", "works 8"])
+  }
+
+  @Test func isGivenUpBeforeASleep() async throws {
+    let mock = MockLifecycleSubject(configuration: configuration)
+    lease.grant(token: "7")
+    try await mock.waitUntilInForeground()
+    try await mock.send(.suspend)
+    #expect(lease.token == nil)
+    try await mock.send(.wakeUp)
+    try await mock.waitUntilSettled()
+    #expect(mock.state == .background)
+    lease.grant(token: "8")
+    try await mock.waitUntilInForeground()
+  }
+
+  /// Another may have worked meanwhile, so the work has to begin anew.
+  @Test func isNotTakenBackBeforeTheWorkHasEnded() async throws {
+    let mock = MockLifecycleSubject(configuration: configuration)
+    let writer = Writer(lease)
+    mock.addObserver(writer)
+    let gate = AsyncStream.makeStream(of: Void.self)
+    let token = mock.observe(DidEnterBackground.self) { _ in for await _ in gate.stream { break } }
+    lease.grant(token: "7")
+    try await mock.waitUntilInForeground()
+    lease.revoke()
+    // The reasons change while the work ends.
+    mock.inject(.sigusr1)
+    mock.inject(.sigusr2)
+    lease.grant(token: "9")
+    for _ in 0..<20 { await Task.yield() }
+    #expect(lease.token == nil)
+    gate.continuation.yield()
+    try await mock.waitUntilInForeground()
+    #expect(lease.token == "9")
+    #expect(writer.words == ["works 7", "rests -", "saves -", "works 9"])
+    _ = token
+  }
+
+  @Test func isNotTakenBackBeforeThePauseHasBegun() async throws {
+    let mock = MockLifecycleSubject(configuration: configuration)
+    let writer = Writer(lease)
+    mock.addObserver(writer)
+    let gate = AsyncStream.makeStream(of: Void.self)
+    lease.grant(token: "7")
+    try await mock.waitUntilInForeground()
+    let token = mock.observe(ShouldReload.self) { _ in for await _ in gate.stream { break } }
+    mock.inject(.reload)
+    lease.revoke()
+    lease.grant(token: "9")
+    #expect(lease.token == nil)
+    gate.continuation.yield()
+    try await mock.waitUntilInForeground()
+    // The reload's save may have been before the loss.
+    #expect(writer.words.filter { !$0.hasPrefix("saves") } == ["works 7", "rests -", "works 9"])
+    _ = token
+  }
+
+  @Test func endsWhereWorkDoesNot() async throws {
+    let mock = MockLifecycleSubject(configuration: configuration)
+    let gate = AsyncStream.makeStream(of: Void.self)
+    let token = mock.observe(DidEnterBackground.self) { _ in
+      await Task { for await _ in gate.stream {} }.value
+    }
+    lease.grant(token: "7")
+    try await mock.waitUntilInForeground()
+    lease.revoke()
+    await mock.advance(by: .seconds(60))
+    #expect(mock.immediateExitStatus == 70)
+    gate.continuation.finish()
+    _ = token
+  }
+}
+
+/// What is asked for in any order comes to the same: work is done exactly with a lease and without another reason.
+@Suite(.timeLimit(.minutes(5))) struct RandomLeaseTests {
+  private struct Random: RandomNumberGenerator {
+    var state: UInt64
+    mutating func next() -> UInt64 {
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      return state ^ (state >> 31)
+    }
+  }
+
+  @Test(arguments: 1...200) func anyOrder(_ seed: Int) async throws {
+    var random = Random(state: UInt64(seed) &* 0x9e37_79b9_7f4a_7c15)
+    let lease = Lease("ledger", command: [])
+    var configuration = LifecycleConfiguration(logging: .off)
+    configuration.interfaces.append(.pausing(without: lease))
+    let mock = MockLifecycleSubject(configuration: configuration)
+    let writer = Writer(lease)
+    mock.addObserver(writer)
+    var (isPaused, isAsleep, done) = (false, false, [String]())
+    for _ in 0..<40 {
+      switch Int.random(in: 0..<8, using: &random) {
+      case 0, 1:
+        lease.grant(token: "\(done.count)")
+        done.append("grant")
+      case 2:
+        lease.revoke()
+        done.append("revoke")
+      case 3:
+        mock.inject(.sigusr1)
+        isPaused = true
+        done.append("pause")
+      case 4:
+        mock.inject(.sigusr2)
+        isPaused = false
+        done.append("resume")
+      case 5:
+        mock.inject(.suspend)
+        isAsleep = true
+        done.append("suspend")
+      case 6:
+        mock.inject(.wakeUp)
+        isAsleep = false
+        done.append("wake")
+      default:
+        mock.inject(.saveState)
+        done.append("save")
+      }
+      if Int.random(in: 0..<3, using: &random) == 0 {
+        try await mock.waitUntilSettled()
+        // What the last fact has caused.
+        for _ in 0..<3 {
+          await Task.yield()
+          try await mock.waitUntilSettled()
+        }
+        let works = mock.state == .foreground
+        #expect(
+          works == (lease.token != nil),
+          "\(seed): \(mock.state), \(lease.token ?? "-") after \(done)")
+        if isPaused || isAsleep { #expect(!works, "\(seed): works after \(done)") }
+        done.append("|")
+      }
+    }
+    try await mock.send(.sigterm)
+    #expect(lease.token == nil)
+    try mock.checkNothingPending()
+  }
+}

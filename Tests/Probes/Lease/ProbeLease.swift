@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonLifecycle
+import DaemonLifecycleLease
+import Glibc
+
+/// A daemon with a lease: `ProbeLease BEHAVIOUR COMMAND…`. It prints what it does, with the token that it has then.
+@main struct ProbeLease {
+  enum Behaviour: String {
+    case usual
+    /// Its save takes a second; longer than the handover's second.
+    case saving, slow
+    /// Its work does not end, and is abandoned.
+    case stuck
+  }
+
+  static func main() {
+    let behaviour = Behaviour(rawValue: CommandLine.arguments[1])!
+    let lease = Lease(
+      "probe", command: Array(CommandLine.arguments.dropFirst(2)), handover: .seconds(1))
+    var configuration = LifecycleConfiguration()
+    configuration.interfaces.append(.pausing(without: lease))
+    configuration.hookTimeout = .milliseconds(500)
+    configuration.cancellationGrace = .milliseconds(100)
+    LifecycleSubject.runAndExit(configuration) { lifecycle in
+      lifecycle.addObserver(Saver(lease, behaviour), timeout: .seconds(10))
+      lifecycle.addForeground(name: "work") {
+        print("works with \(lease.token ?? "no token")")
+        if behaviour == .stuck { await Task.detached { while true { usleep(100_000) } }.value }
+        for try await _ in lifecycle.ticks(every: .seconds(1)) {}
+      }
+    }
+  }
+}
+
+final class Saver: StateObserver {
+  private let lease: Lease
+  private let seconds: UInt32
+
+  init(_ lease: Lease, _ behaviour: ProbeLease.Behaviour) {
+    self.lease = lease
+    seconds = behaviour == .saving ? 1 : behaviour == .slow ? 8 : 0
+  }
+
+  func shouldSaveState(_: ShouldSaveState) async {
+    print("saves with \(lease.token ?? "no token")")
+    sleep(seconds)
+    print("has saved with \(lease.token ?? "no token")")
+  }
+}
