@@ -107,6 +107,9 @@ extension LifecycleInterface {
         wiring.note("A daemon has one lease. With several it stands by: each waits for the others.")
       }
       wiring.parts.append(LeaseFollower(lease, log: wiring.warn))
+      if wiring.isSupervised {
+        wiring.busRequests.append { [warn = wiring.warn] in .killMode(lease, warn) }
+      }
     }
   }
 }

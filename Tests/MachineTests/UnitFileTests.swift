@@ -12,7 +12,8 @@ import Testing
       try await machine.installAllFiles()
       for unit in [
         "pollerd.service", "pollerd@one.service", "echod.service", "echod.socket",
-        "standby@a.service", "standby-a.target", "standby-b.target", "standby.target",
+        "standby@a.service", "standby-lease@a.service", "standby-a.target", "standby-b.target",
+        "standby.target",
         "queued@1.service",
       ] {
         let said = try await machine.run("systemd-analyze", "verify", unit)
@@ -34,7 +35,7 @@ import Testing
       try await machine.expect("systemctl", "daemon-reload")
       for (unit, most) in [
         ("pollerd.service", 0.3), ("pollerd@one.service", 0.3), ("echod.service", 0.7),
-        ("standby@a.service", 0.7), ("queued@1.service", 1.3),
+        ("standby@a.service", 0.7), ("standby-lease@a.service", 1.3), ("queued@1.service", 1.3),
       ] {
         let said = try await machine.expect("systemd-analyze", "security", "--no-pager", unit)
         let verdict = try #require(said.split(separator: "\n").last)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import DaemonSystemd
+package import DaemonSystemd
 
 /// What the interfaces of a configuration are made into as a subject starts; the core has it afterwards.
 package struct LifecycleWiring {
@@ -7,7 +7,7 @@ package struct LifecycleWiring {
   /// What is connected, each once.
   package private(set) var interfaces: [LifecycleInterface] = []
   /// Whether the process has a service manager, and this subject communicates with it.
-  let isSupervised: Bool
+  package let isSupervised: Bool
   /// Logs a problem at any time. It takes no lock of the core's, so a sink may call it under its own.
   package let warn: @Sendable (String) -> Void
   /// Takes an input at any time, from any thread.
@@ -17,6 +17,8 @@ package struct LifecycleWiring {
   package var parts: [any LifecyclePart] = []
   /// What is read and followed over the buses.
   var busInputs: [BusInput] = []
+  /// What else is asked on the bus of the service's manager.
+  package var busRequests: [@Sendable () -> BusRequest] = []
   /// The time within which a check of health must succeed: the shortest that is wanted; `nil` without any.
   private(set) var watchdogPeriod: Duration?
   /// The mistakes in the environment and the configuration, logged at the start.

@@ -49,7 +49,8 @@ extension MachineTest {
 
   func installStandbyFiles() async throws {
     try await installExample(
-      "standby", units: "standby@.service", "standby-a.target", "standby-b.target", "standby.target"
+      "standby", units: "standby@.service", "standby-lease@.service", "standby-a.target",
+      "standby-b.target", "standby.target"
     )
   }
 }
