@@ -24,7 +24,7 @@ final class ReadinessPipeSink: LifecyclePart {
 
   /// - Parameters:
   ///   - descriptor: Open for writing; the sink owns it.
-  ///   - warn: Receives a sentence about a problem; called without a lock.
+  ///   - warn: Receives a sentence about a problem, under this part's lock.
   init(_ descriptor: Int32, warn: @escaping @Sendable (String) -> Void) {
     state = Mutex(State(descriptor: descriptor, file: FileIdentity(of: descriptor)))
     self.warn = warn
@@ -33,40 +33,39 @@ final class ReadinessPipeSink: LifecyclePart {
   deinit { state.withLock { Self.close(&$0) } }
 
   @discardableResult func receive(_ fact: LifecycleFact) -> MonotonicTime? {
-    switch fact {
-    case .launched: state.withLock { $0.isReady = true }
-    // A daemon that was ready may still owe the newline.
-    case .terminating: state.withLock { if !$0.isReady { Self.close(&$0) } }
-    case .terminated, .closed:
-      _ = write()
-      state.withLock { Self.close(&$0) }
-      return nil
-    default: break
+    state.withLock { state in
+      if case .launched = fact { state.isReady = true }
+      let retry = write(&state)
+      switch fact {
+      // A daemon that was ready may still owe the newline.
+      case .terminating where !state.isReady, .terminated, .closed:
+        Self.close(&state)
+        return nil
+      default: return retry
+      }
     }
-    return write()
   }
 
   func wake(_: (SourceInput) -> Void) -> MonotonicTime? {
-    state.withLock { $0.backoff.grow() }
-    return write()
+    state.withLock { state in
+      state.backoff.grow()
+      return write(&state)
+    }
   }
 
   /// Writes what is left to be written. Returns when to try again.
-  private func write() -> MonotonicTime? {
-    let (retry, error): (MonotonicTime?, Int32) = state.withLock { state in
-      guard state.isReady, state.descriptor >= 0 else { return (nil, 0) }
-      let isOurs = FileIdentity(of: state.descriptor) == state.file
-      let error = isOurs ? Self.writeNewline(to: state.descriptor) : EBADF
-      if error == EAGAIN { return (state.backoff.nextAttempt, 0) }
-      Self.close(&state)
-      return (nil, error)
-    }
+  private func write(_ state: inout State) -> MonotonicTime? {
+    guard state.isReady, state.descriptor >= 0 else { return nil }
+    let isOurs = FileIdentity(of: state.descriptor) == state.file
+    let error = isOurs ? Self.writeNewline(to: state.descriptor) : EBADF
+    if error == EAGAIN { return state.backoff.nextAttempt }
+    Self.close(&state)
     if error != 0 {
       let reason = "\(String(cString: strerror(error))) (errno \(error))"
       warn(
         "The init was not notified that the daemon is ready: could not write a newline: \(reason).")
     }
-    return retry
+    return nil
   }
 
   /// Writes the newline; returns `errno`, or 0; `EAGAIN` if it would block. The open file may be shared with other
