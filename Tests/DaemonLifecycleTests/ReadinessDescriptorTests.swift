@@ -78,7 +78,7 @@ import Testing
   @Test func aFullPipeIsTriedAgainAndNotWaitedFor() {
     let filled = pipe.fill()
     let sink = ReadinessPipeSink(pipe.writer) { [log] in log.add($0) }
-    #expect(sink.receive(.launched(LifecycleSnapshot(state: .foreground, reasons: []))) != nil)
+    #expect(sink.receive(.launched) != nil)
     #expect(sink.wake { _ in } != nil)
     #expect(pipe.read()?.utf8.count == filled)
     #expect(sink.wake { _ in } == nil)
@@ -89,7 +89,7 @@ import Testing
     try pipe.closeReader()
     let sink = ReadinessPipeSink(pipe.writer) { [log] in log.add($0) }
     for _ in 1...2 {
-      sink.receive(.launched(LifecycleSnapshot(state: .foreground, reasons: [])))
+      sink.receive(.launched)
     }
     #expect(
       log.all == [

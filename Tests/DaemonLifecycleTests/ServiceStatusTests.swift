@@ -39,7 +39,7 @@ import Testing
   private mutating func launch() {
     _ = tell(.began(.launch, LifecycleCause(.launch), at: time))
     _ = tell(.ended(.launch, report(), .zero, snapshot(.foreground)))
-    _ = tell(.launched(snapshot(.foreground)))
+    _ = tell(.launched)
   }
 
   @Test mutating func aSetUpThatTakesLongIsShown() {
@@ -54,7 +54,7 @@ import Testing
     #expect(tell(.unmappedReload(at: time)) == [])
     #expect(tell(.ended(.launch, report(), .zero, snapshot(.foreground))) == [])
     #expect(
-      tell(.launched(snapshot(.foreground)))
+      tell(.launched)
         == [.ready, .status("foreground since 12:00 (launch)")])
     // The same is not sent twice.
     #expect(tell(.ended(.saveState, report(), .zero, snapshot(.foreground))) == [])
@@ -172,7 +172,7 @@ import Testing
       tell(.terminating(term)) == [.stopping, .status("stopping: SIGTERM from pid 1 uid 0")])
     #expect(tell(.ended(.reload, report(), .zero, snapshot(.foreground))) == [])
     #expect(tell(.terminating(term)) == [])
-    #expect(tell(.launched(snapshot(.foreground))) == [])
+    #expect(tell(.launched) == [])
     #expect(tell(.unmappedReload(at: time)) == [])
     #expect(tell(.began(.reload, Self.signal, at: time)) == [])
   }

@@ -10,7 +10,8 @@ import DaemonSystemd
 struct ServiceStatus {
   /// Whether the watchdog is pinged.
   private let pings: Bool
-  private var isReady = false
+  /// Whether READY was sent, and STOPPING was not.
+  private var isServing = false
   private var isReloading = false
   private var stopping: LifecycleCause?
   /// How long the daemon still serves, after STOPPING was sent; `nil` otherwise.
@@ -36,13 +37,13 @@ struct ServiceStatus {
     case .ended(let transition, let report, _, let snapshot):
       ended(transition, report, snapshot, clock)
     case .positionChanged(let cause, let snapshot): moved(to: snapshot, cause, clock)
-    case .launched(let snapshot): launched(snapshot, clock)
-    case .draining(let cause, let delay): draining(cause, delay)
-    case .terminating(let cause): terminating(cause)
+    case .launched: launched()
+    case .draining(let cause, let delay): stops(cause, after: delay)
+    case .terminating(let cause): stops(cause)
     case .unmappedReload(let time): unmappedReload(clock, time)
     case .extended(let duration): [.extendTimeout(duration)]
     case .healthy: healthy()
-    case .recovered: recovered()
+    case .recovered: isServing ? [.custom(name: "RESTART_RESET", value: "1")] : []
     case .unhealthy(let reason): statusNote(.health, "not healthy: \(reason)")
     case .statusNote(let kind, let text): statusNote(kind, text)
     case .problems(let entries): statusNote(.problem, Self.text(of: entries))
@@ -59,7 +60,7 @@ struct ServiceStatus {
   ) -> [NotifyField] {
     switch transition {
     case .launch: return status("launching")
-    case .reload where isReady && stopping == nil:
+    case .reload where isServing:
       isReloading = true
       return [.reloading(at: time.microseconds)] + status("reloading: \(cause)")
     default: return []
@@ -79,16 +80,18 @@ struct ServiceStatus {
     note(report, of: transition)
     note(reached, report.cause, clock)
     if transition == .reload, !report.isOvertaken {
-      setNote(.reload, Self.verdict(on: report, at: clock))
+      // Shorter than `text(of:)`, since it stays until the next reload.
+      let reasons = report.refusals.prefix(3).map(\.reason).joined(separator: "; ")
+      setNote(
+        .reload, reasons.isEmpty ? "reloaded \(clock)" : "reload rejected \(clock): \(reasons)")
     }
-    // Its status goes with READY, or with STOPPING.
-    if transition == .launch { return [] }
-    guard stopping == nil else { return [] }
+    // That of a launch goes with READY, that of a stop with STOPPING.
+    guard isServing else { return [] }
     if isReloading, transition == .reload {
       isReloading = false
       return [.ready] + status()
     }
-    return isReady ? status() : []
+    return status()
   }
 
   /// Notes the hooks that did not complete, until that is over: what was not saved until all is, who did not enter the
@@ -109,7 +112,7 @@ struct ServiceStatus {
   ) -> [NotifyField] {
     note(reached, cause, clock)
     // The end of a reload has it.
-    return isReady && stopping == nil && !isReloading ? status() : []
+    return isServing && !isReloading ? status() : []
   }
 
   private mutating func note(
@@ -121,48 +124,39 @@ struct ServiceStatus {
     since = "\(clock) (\(cause))"
   }
 
-  private mutating func launched(_ reached: LifecycleSnapshot, _ clock: String) -> [NotifyField] {
+  private mutating func launched() -> [NotifyField] {
     guard stopping == nil else { return [] }
-    isReady = true
-    snapshot = reached
+    isServing = true
     return [.ready] + status()
   }
 
   /// Answers an unmapped reload in one message: it ends as soon as it has begun.
   private mutating func unmappedReload(_ clock: String, _ time: MonotonicTime) -> [NotifyField] {
-    guard isReady, stopping == nil, !isReloading else { return [] }
+    guard isServing, !isReloading else { return [] }
     setNote(.reload, "nothing reloaded \(clock): the signal map has no reload")
     return [.reloading(at: time.microseconds), .ready] + status()
   }
 
   /// Answers a reload that will not end any more.
   private mutating func closed() -> [NotifyField] {
-    guard isReloading, stopping == nil else { return [] }
+    guard isReloading, isServing else { return [] }
     isReloading = false
     return [.ready] + status("the reload was cut short: the lifecycle is gone")
   }
 
-  private mutating func draining(_ cause: LifecycleCause, _ delay: Duration) -> [NotifyField] {
-    guard stopping == nil else { return [] }
-    stopping = cause
+  /// The stop begins; at once where there was a drain.
+  private mutating func stops(_ cause: LifecycleCause, after delay: Duration? = nil)
+    -> [NotifyField]
+  {
     stopDelay = delay
-    return [.stopping] + status()
-  }
-
-  private mutating func terminating(_ cause: LifecycleCause) -> [NotifyField] {
-    if stopDelay.take() != nil { return status() }
-    guard stopping == nil else { return [] }
-    stopping = cause
+    if stopping != nil { return status() }
+    (stopping, isServing) = (cause, false)
     return [.stopping] + status()
   }
 
   private mutating func healthy() -> [NotifyField] {
     let isNoted = notes.contains { $0.kind == .health }
     return (pings ? [.watchdog] : []) + (isNoted ? statusNote(.health, nil) : [])
-  }
-
-  private func recovered() -> [NotifyField] {
-    isReady && stopping == nil ? [.custom(name: "RESTART_RESET", value: "1")] : []
   }
 
   private mutating func setNote(_ kind: StatusNote, _ text: String?) {
@@ -174,7 +168,7 @@ struct ServiceStatus {
   private mutating func statusNote(_ kind: StatusNote, _ text: String?) -> [NotifyField] {
     setNote(kind, text)
     // The end of a launch or a reload has it.
-    return isReady && !isReloading || stopping != nil ? status() : []
+    return isServing && !isReloading || stopping != nil ? status() : []
   }
 
   private mutating func terminated(_ exit: LifecycleExit) -> [NotifyField] {
@@ -213,13 +207,6 @@ struct ServiceStatus {
       return "foreground\(missing.isEmpty ? "" : " without \(missing)") since \(since)"
     case .terminated: return "terminated"
     }
-  }
-
-  private static func verdict(on report: LifecycleReport, at clock: String) -> String {
-    if report.refusals.isEmpty { return "reloaded \(clock)" }
-    // Shorter than `text(of:)`, since it stays until the next reload.
-    let reasons = report.refusals.prefix(3).map(\.reason)
-    return "reload rejected \(clock): \(reasons.joined(separator: "; "))"
   }
 
   private static func text(of entries: [LifecycleReport.Entry]) -> String? {

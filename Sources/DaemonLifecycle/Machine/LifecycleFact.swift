@@ -15,7 +15,7 @@ package enum LifecycleFact: Sendable {
   /// all observers again.
   case positionChanged(LifecycleCause, LifecycleSnapshot)
   /// The launch is over, and the daemon goes on: it is ready.
-  case launched(LifecycleSnapshot)
+  case launched
   /// A stop was requested, and the daemon goes on serving for at most this duration before it terminates.
   case draining(LifecycleCause, Duration)
   /// The termination begins; published once. Facts of a transition that it overtakes may follow.

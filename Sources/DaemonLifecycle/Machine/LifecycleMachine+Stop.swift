@@ -7,7 +7,7 @@ extension LifecycleMachine {
     let isFailed = report.severity > 0
     if !isFailed, registry.termination == nil {
       health.arm(at: now, countsRestarts: policy.hasServiceManager)
-      effects.publish(.launched(snapshot))
+      effects.publish(.launched)
       warnOfLimits()
     }
     answerLaunch(report)
