@@ -45,7 +45,7 @@ import Testing
           Sleeper 2  |   ####                60 ms  paused, saved
           Sleeper    |###    #############  240 ms  paused, saved (200 ms)
         """)
-    #expect(timeline.budget == .seconds(90))
+    #expect(mock.ending?.report.span?.budget == .seconds(90))
   }
 
   @Test func concurrentHooksLieSideBySide() async throws {

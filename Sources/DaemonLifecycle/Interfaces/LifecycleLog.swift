@@ -38,8 +38,7 @@ final class LifecycleLog: LifecyclePart {
         writeEnd(of: transition, report, elapsed, snapshot)
       }
       if let warning = report.timeWarning { warn(warning) }
-    case .positionChanged(let cause, let snapshot):
-      if snapshot.state == .foreground { break }
+    case .positionChanged(let cause, let snapshot) where snapshot.state != .foreground:
       note(
         "Stays in the background: \(snapshot.reasons.joined(separator: ", ")) (\(cause))",
         .info, LifecycleTransition.background.row.messageID, isAsked: cause.signal != nil,
@@ -89,7 +88,8 @@ final class LifecycleLog: LifecyclePart {
     for problem in problems {
       write(
         JournalEntry(
-          line: problem.description, problem.outcome.priority,
+          // `journalctl -p err` shows each hook that did not do its work.
+          line: problem.description, problem.outcome == .skipped(.overtaken) ? .info : .error,
           messageID: LifecycleMessageID.problem,
           fields: [("LIFECYCLE_EVENT", transition.row.event)] + fields(problem)))
     }
@@ -130,16 +130,15 @@ final class LifecycleLog: LifecyclePart {
         fields(transition, report.cause) + [("LIFECYCLE_OUTCOME", "overtaken")])
     }
     let failed = report.failures.count
-    let problems = failed == 0 ? "" : ", \(failed) of \(report.entries.count) hooks failed"
     var sentence: String {
       switch transition {
-      case .launch where failed > 0: "The launch has failed, after \(elapsed.forReading)\(problems)"
+      case .launch where failed > 0: "The launch has failed, after \(elapsed.forReading)"
       case .launch: "Started, pid \(getpid()), in \(elapsed.forReading)"
-      default: "\(row.done) in \(elapsed.forReading) (\(report.cause))\(problems)"
+      default: "\(row.done) in \(elapsed.forReading) (\(report.cause))"
       }
     }
     note(
-      sentence, failed == 0 ? transition.priority : .warning,
+      sentence + report.failuresInWords, failed == 0 ? transition.priority : .warning,
       // The launch's own says that the daemon is ready.
       transition == .launch && failed > 0 ? LifecycleMessageID.problem : row.messageID,
       isAsked: report.cause.signal != nil,
@@ -149,16 +148,17 @@ final class LifecycleLog: LifecyclePart {
   /// The end of a termination: its timeline, one write or one entry, which is dropped rather than waited for.
   private func writeTimeline(_ report: LifecycleReport, _ snapshot: LifecycleSnapshot) {
     let timeline = LifecycleTimeline(report)
-    let isClean = timeline.problemCount == 0
-    let priority = isClean ? LifecycleTransition.termination.priority : .warning
+    let failed = report.failures.count
+    let priority = failed == 0 ? LifecycleTransition.termination.priority : .warning
     guard let journal else {
-      // Several lines of our own; what is of others in them was escaped where it was put in.
+      // Several lines of our own; what is of others in them was escaped where it was put in. Not as an entry: the text of an
+      // enumeration among its fields takes longer than the rest of a stop.
       StandardError.writeText("lifecycle: \(timeline)", priority, isJournal: isJournal)
       return
     }
     var fields = fields(.termination, report.cause) + fields(snapshot)
-    fields += self.fields(timeline.duration, problems: timeline.problemCount)
-    if let budget = timeline.budget {
+    fields += self.fields(timeline.duration, problems: failed)
+    if let budget = timeline.span.budget {
       fields.append(("LIFECYCLE_BUDGET_USEC", budget.inMicroseconds))
     }
     journal.write(
@@ -243,14 +243,4 @@ extension Duration {
 
 extension LifecycleTransition {
   fileprivate var priority: JournalPriority { row.isNotice ? .notice : .info }
-}
-
-extension LifecycleReport.Outcome {
-  /// `journalctl -p err` shows each hook that did not do its work.
-  fileprivate var priority: JournalPriority {
-    switch self {
-    case .completed, .skipped(.overtaken): .info
-    case .failed, .timedOut, .abandoned, .skipped: .error
-    }
-  }
 }

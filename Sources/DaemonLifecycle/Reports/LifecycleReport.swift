@@ -91,7 +91,13 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 
     /// The entry on one line, with control characters escaped:
     /// `Poller, ShouldSaveState: failed after 200 ms: disk full`.
-    public var description: String { VisibleText.line(sentence) }
+    public var description: String {
+      let subject = notification.map { "\(observer), \($0)" } ?? observer
+      return VisibleText.line(
+        outcome.isSkipped
+          ? "\(subject): skipped\(why)"
+          : "\(subject): \(outcome.word) after \(duration.forReading)\(why)")
+    }
 
     /// The error of a failed hook and whose hook it was, else the whole sentence.
     var reason: String {
@@ -104,18 +110,23 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
       severity > 0 && notification.flatMap { NotificationKind($0) } == .shouldReload
     }
 
-    private var sentence: String {
-      let subject = notification.map { "\(observer), \($0)" } ?? observer
-      if case .skipped = outcome { return "\(subject): skipped\(why)" }
-      return "\(subject): \(outcome.word) after \(duration.forReading)\(why)"
-    }
-
     /// The reason after a colon, if there is one, and what was left behind.
     var why: String {
+      let reason: String? =
+        switch outcome {
+        case .completed, .timedOut: nil
+        case .failed(let error): errorText ?? "\(error)"
+        case .abandoned(.running): "did not end"
+        case .abandoned(.waitingForExecutor): "never got its executor"
+        case .skipped(.busy): "busy with an abandoned hook"
+        case .skipped(.outOfTime): "out of time"
+        case .skipped(.noThread): "no thread"
+        case .skipped(.overtaken): "overtaken"
+        case .skipped(.earlierHookFailed): "an earlier hook failed"
+        }
       let rest =
         elementsLeft == 0 ? "" : ", \(elementsLeft) element\(elementsLeft == 1 ? "" : "s") left"
-      if case .failed(let error) = outcome { return ": \(errorText ?? "\(error)")\(rest)" }
-      return (outcome.reason.map { ": \($0)" } ?? "") + rest
+      return (reason.map { ": \($0)" } ?? "") + rest
     }
   }
 
@@ -151,6 +162,11 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 
   /// The entries of hooks that failed, did not end in time, or could not be called.
   var failures: [Entry] { entries.filter { $0.severity > 0 } }
+  /// `, 1 of 6 hooks failed`; empty when none has.
+  var failuresInWords: String {
+    let count = failures.count
+    return count == 0 ? "" : ", \(count) of \(entries.count) hooks failed"
+  }
   /// Those that have refused a new configuration; not the saves before it.
   var refusals: [Entry] { entries.filter(\.isRefusal) }
 
@@ -191,6 +207,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 
 extension LifecycleReport.Outcome {
   package var isCompleted: Bool { if case .completed = self { true } else { false } }
+  var isSkipped: Bool { if case .skipped = self { true } else { false } }
 
   var word: String {
     switch self {
@@ -199,20 +216,6 @@ extension LifecycleReport.Outcome {
     case .timedOut: "timed out"
     case .abandoned: "abandoned"
     case .skipped: "skipped"
-    }
-  }
-
-  /// Why it is that, where it is no error.
-  var reason: String? {
-    switch self {
-    case .completed, .failed, .timedOut: nil
-    case .abandoned(.running): "did not end"
-    case .abandoned(.waitingForExecutor): "never got its executor"
-    case .skipped(.busy): "busy with an abandoned hook"
-    case .skipped(.outOfTime): "out of time"
-    case .skipped(.noThread): "no thread"
-    case .skipped(.overtaken): "overtaken"
-    case .skipped(.earlierHookFailed): "an earlier hook failed"
     }
   }
 

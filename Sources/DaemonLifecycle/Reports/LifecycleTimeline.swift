@@ -20,29 +20,27 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
   }
 
   private let report: LifecycleReport
-  private let began: MonotonicTime
-  private let ended: MonotonicTime
+  let span: LifecycleSpan
   /// One row for each observer, in the order in which their first hooks ended.
   private(set) var rows: [Row] = []
 
   /// The time from the request to the end of the last hook.
-  var duration: Duration { began.duration(to: ended) }
-  /// The time that a termination had, the exit grace included.
-  var budget: Duration? { report.span?.budget }
-  var problemCount: Int { report.failures.count }
+  var duration: Duration { span.began.duration(to: span.ended) }
 
   init(_ report: LifecycleReport) {
     self.report = report
-    let (entries, prelude) = (report.entries, report.span?.prelude ?? [])
-    let zero = MonotonicTime(nanoseconds: 0)
-    began = report.span?.began ?? entries.map(\.began).min() ?? zero
-    ended = report.span?.ended ?? entries.map(\.ended).max() ?? zero
-    for (index, activity) in prelude.enumerated() {
+    let (entries, zero) = (report.entries, MonotonicTime(nanoseconds: 0))
+    span =
+      report.span
+      ?? LifecycleSpan(
+        event: "delivered", began: entries.map(\.began).min() ?? zero,
+        ended: entries.map(\.ended).max() ?? zero)
+    for (index, activity) in span.prelude.enumerated() {
       let entry = LifecycleReport.Entry(
         notification: nil, outcome: .completed,
         duration: activity.began.duration(to: activity.ended),
         name: .given(activity.name), began: activity.began)
-      rows.append(Row(first: index - prelude.count, words: activity.words, entries: [entry]))
+      rows.append(Row(first: index - span.prelude.count, words: activity.words, entries: [entry]))
     }
     // Sorted: the first use of a dictionary searches all conformances of the program, a tenth of a stop.
     let sorted = entries.indices.sorted {
@@ -67,14 +65,12 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
 
   /// The title: `terminate (SIGTERM from pid 1 uid 0) in 312 ms of 90 s, 1 of 6 hooks failed`.
   private var title: String {
-    let event = VisibleText.excerpt(report.span?.event ?? "delivered", limit: 40)
+    let event = VisibleText.excerpt(span.event, limit: 40)
     let cause = VisibleText.excerpt(report.cause.description, limit: 100)
     var title = "\(event) (\(cause)) in \(duration.forReading)"
-    if let budget { title += " of \(budget.forReading)" }
-    if report.span?.isHurried == true { title += ", hurried by a second signal" }
-    let failed = problemCount
-    if failed > 0 { title += ", \(failed) of \(report.entries.count) hooks failed" }
-    return title
+    if let budget = span.budget { title += " of \(budget.forReading)" }
+    if span.isHurried { title += ", hurried by a second signal" }
+    return title + report.failuresInWords
   }
 
   func rendered(maximumRows: Int = 12) -> String {
@@ -113,7 +109,7 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
     // Problems are drawn over successes.
     let entries = row.entries.filter { $0.duration > .zero && duration > .zero }
     for entry in entries.filter({ $0.severity == 0 }) + entries.filter({ $0.severity > 0 }) {
-      let offset = began.duration(to: entry.began)
+      let offset = span.began.duration(to: entry.began)
       let first = min(max(0, cell(offset)), width - 1)
       let last = min(max(first, cell(offset + entry.duration) - 1), width - 1)
       for index in first...last { cells[index] = UInt8(ascii: entry.severity > 0 ? "x" : "#") }
@@ -165,7 +161,6 @@ extension LifecycleTimeline.Row {
 
   /// The total time; empty for an observer that was not called at all.
   fileprivate var time: String {
-    let wasCalled = entries.contains { if case .skipped = $0.outcome { false } else { true } }
-    return wasCalled ? duration.forReading : "-"
+    entries.allSatisfy { $0.outcome.isSkipped } ? "-" : duration.forReading
   }
 }
