@@ -169,8 +169,6 @@ uint64_t clinux_signal_count(void) {
 
 uintptr_t clinux_own_handler(void) { return (uintptr_t)handle; }
 
-uintptr_t clinux_found_handler(int signo) { return (uintptr_t)slots[signo].found.sa_sigaction; }
-
 uintptr_t clinux_signal_handler(int signo) {
   struct sigaction current;
   if (sigaction(signo, NULL, &current) != 0) return 0;
@@ -209,14 +207,20 @@ int clinux_signal_listen(int signo, clinux_waker *waker, bool keep_ignored) {
   return error;
 }
 
-void clinux_signal_yield(int signo) {
+// Puts the disposition found back, unless the handler was replaced meanwhile.
+static void put_back(int signo) {
   if (clinux_signal_handler(signo) == clinux_own_handler()) sigaction(signo, &slots[signo].found, NULL);
+}
+
+void clinux_signal_yield(int signo) {
+  struct sigaction *found = &slots[signo].found;
+  if (found->sa_handler != SIG_DFL && found->sa_handler != SIG_IGN) put_back(signo);
 }
 
 void clinux_signal_unlisten(int signo) {
   slot *s = &slots[signo];
   atomic_store(&s->waker, GIVEN_UP);  // refuses new claims
-  clinux_signal_yield(signo);
+  put_back(signo);
   // A handler that loaded the waker has counted itself before. Asleep, since a thread of a lower real-time priority,
   // whose handler this waits for, has no turn while this one yields.
   struct timespec moment = {.tv_nsec = 100000};

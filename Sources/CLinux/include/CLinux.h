@@ -113,13 +113,13 @@ void clinux_signal_drain(int fd);
 /// Closes a signalfd, and no other file that has the number.
 bool clinux_close_signal_descriptor(int fd);
 
-/// The address of the handler of `signo` now, of this package's, and of the one that `clinux_signal_listen` has found.
-/// 0 is SIG_DFL, 1 SIG_IGN. Where ours was put back by signal(2), the first gives it its arguments again.
+/// The address of the handler of `signo` now, and of this package's. 0 is SIG_DFL, 1 SIG_IGN. Where ours was put back by
+/// signal(2), the first gives it its arguments again.
 uintptr_t clinux_signal_handler(int signo);
 uintptr_t clinux_own_handler(void);
-uintptr_t clinux_found_handler(int signo);
 
-/// Puts the handler found by `clinux_signal_listen` back, if ours is installed, and keeps the claim.
+/// Puts the handler that `clinux_signal_listen` has found back, which may be Dispatch's, if ours is installed, and keeps
+/// the claim. Where it has found none ours stays, and takes some of what Dispatch would.
 void clinux_signal_yield(int signo);
 /// Records `count` deliveries that a DispatchSource has received for `waker`, if `signo` is still claimed for it.
 void clinux_signal_arrived(int signo, clinux_waker *waker, uint32_t count);

@@ -9,10 +9,9 @@ import Synchronization
 /// The handler is not taken back. Where it is Dispatch's, the subject has a `DispatchSource` too: Dispatch gives each
 /// signal to all of its sources. The subject's signalfd leaves the signal alone, so that it goes one way only.
 struct SignalConflict: Sendable {
-  let signal: UnixSignal
   /// The handler's address.
-  fileprivate(set) var handler: UInt
-  var source: DispatchSource?
+  let handler: UInt
+  let source: DispatchSource?
   /// The line for the operator, which may be empty. `nil` while Dispatch registers the source: until then nothing has
   /// been changed.
   var note: String?
@@ -27,25 +26,22 @@ struct SignalConflict: Sendable {
 }
 
 extension SignalSource.Opened {
-  subscript(signal: UnixSignal) -> SignalConflict? {
-    get { conflicts.first { $0.signal == signal } }
-    set {
-      conflicts.removeAll { $0.signal == signal }
-      if let newValue { conflicts.append(newValue) }
-    }
-  }
-
   /// Notes signals that another handler has passed on. Returns whether that may change the note for the operator.
-  mutating func notePassedOn(_ taken: TakenSignals) -> Bool {
-    let known = passingOn
-    for signal in taken.passedOn { passingOn[signal] = SignalConflict.handler(of: signal) }
-    return passingOn != known
+  mutating func notePassedOn(_ taken: [TakenSignal]) -> Bool {
+    var isNew = false
+    for one in taken where one.record.origin == CLINUX_SENDER_PASSED_ON {
+      let handler = SignalConflict.handler(of: one.signal)
+      if passingOn.updateValue(handler, forKey: one.signal) != handler { isNew = true }
+    }
+    return isNew
   }
 
   /// The line on one signal; `nil` when there is none, or its hook is called.
   func note(on signal: UnixSignal) -> String? {
-    guard let conflict = self[signal], passingOn[signal] != conflict.handler else { return nil }
-    return conflict.note.flatMap { $0.isEmpty ? nil : $0 }
+    guard let conflict = conflicts[signal], passingOn[signal] != conflict.handler,
+      conflict.note?.isEmpty == false
+    else { return nil }
+    return conflict.note
   }
 
   var conflictNote: String? {
@@ -53,15 +49,9 @@ extension SignalSource.Opened {
     return notes.isEmpty ? nil : notes.joined(separator: "; ")
   }
 
-  /// Puts back Dispatch's handler, found at the start. Where that is not known ours stays, and takes some of what Dispatch
-  /// would.
-  func leave(_ signal: UnixSignal) {
-    if clinux_found_handler(signal.rawValue) > 1 { clinux_signal_yield(signal.rawValue) }
-  }
-
   /// Opens the signalfd if there is none, or changes which signals it takes. Returns its number.
   func setDirect() -> Int32 {
-    let ours = signals.lazy.filter { self[$0]?.note == nil }
+    let ours = signals.lazy.filter { conflicts[$0]?.note == nil }
     return clinux_signal_descriptor(direct, ours.reduce(0) { $0 | 1 << UInt64($1.rawValue - 1) })
   }
 }
@@ -79,7 +69,7 @@ extension SignalSource {
     opened.withLock { opened in
       opened.ignored.contains { clinux_signal_handler($0.rawValue) == 0 }
         || opened.signals.contains {
-          SignalConflict.handler(of: $0) != opened[$0]?.handler ?? clinux_own_handler()
+          SignalConflict.handler(of: $0) != opened.conflicts[$0]?.handler ?? clinux_own_handler()
         }
     }
   }
@@ -109,14 +99,17 @@ extension SignalSource {
     let descriptors = clinux_signal_descriptors(descriptor, 0)
     for signal in signals {
       let handler = SignalConflict.handler(of: signal)
-      let known = opened.withLock { $0[signal] }
+      let known = opened.withLock { $0.conflicts[signal] }
       if known?.handler == handler { continue }
       let owner = HandlerOwner(handler, of: signal, map[signal], descriptors)
-      if owner?.isDispatch == true {
-        // The source that was made stays: while another takes its place, signals would be lost.
-        if known?.source == nil { join(signal, handler, owner) } else { stay(signal) }
+      let isDispatch = owner?.isDispatch == true
+      if isDispatch, known?.source == nil {
+        join(signal, handler, owner)
+      } else if isDispatch, known?.note == nil {
+        // The end of the registration settles it.
       } else if known != nil || owner != nil {
-        settle(signal, handler, owner, nil)
+        // The source that was made stays: while another takes its place, signals would be lost.
+        settle(signal, handler, owner, isDispatch ? known?.source : nil)
       }
     }
   }
@@ -141,20 +134,11 @@ extension SignalSource {
     }
     let replaced: DispatchSource? = opened.withLock { opened in
       guard opened.signals.contains(signal) else { return source }
-      defer { opened[signal] = SignalConflict(signal: signal, handler: handler, source: source) }
-      return opened[signal]?.source
+      let new = SignalConflict(handler: handler, source: source)
+      return opened.conflicts.updateValue(new, forKey: signal)?.source
     }
     replaced?.cancel()
     source.activate()
-  }
-
-  /// Goes on with the source for a signal whose handler has changed, and still is Dispatch's or ours.
-  private func stay(_ signal: UnixSignal) {
-    opened.withLock { opened in
-      guard opened[signal] != nil else { return }
-      opened.leave(signal)
-      opened[signal]?.handler = SignalConflict.handler(of: signal)
-    }
   }
 
   /// Leaves a signal to its owner, or takes it back when there is none any more, and reports that.
@@ -164,19 +148,18 @@ extension SignalSource {
     let kept = owner == nil ? nil : source
     let settled = opened.withLock {
       opened -> (replaced: DispatchSource?, warns: Bool)? in
-      let replaced = opened[signal]?.source
+      let replaced = opened.conflicts[signal]?.source
       guard opened.signals.contains(signal), source == nil || source === replaced else {
         return nil
       }
-      if kept != nil { opened.leave(signal) }
+      if kept != nil { clinux_signal_yield(signal.rawValue) }
       let handler = kept == nil ? handler : SignalConflict.handler(of: signal)
-      opened[signal] = owner.map {
-        SignalConflict(signal: signal, handler: handler, source: kept, note: $0.note)
+      opened.conflicts[signal] = owner.map {
+        SignalConflict(handler: handler, source: kept, note: $0.note)
       }
       if opened.direct >= 0 { _ = opened.setDirect() }
-      let note = opened.note(on: signal).flatMap { opened.warned.contains($0) ? nil : $0 }
-      if let note { opened.warned.append(note) }
-      return (replaced, note != nil)
+      let isNew = opened.note(on: signal).map { opened.warned.insert($0).inserted }
+      return (replaced, isNew == true)
     }
     guard let settled else { return }
     if settled.replaced !== kept { settled.replaced?.cancel() }
@@ -261,7 +244,6 @@ extension LifecycleRequest {
     case .resume: "willEnterForeground"
     case .suspend: "willSuspend"
     case .wakeUp: "didResume"
-    case .pressure: "didReceivePressure"
     case .post(let notification): "the hook of \(type(of: notification))"
     default: transition?.row.steps.last?.kind.map { "\($0)" } ?? "checkHealth"
     }

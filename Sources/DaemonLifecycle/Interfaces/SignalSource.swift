@@ -28,11 +28,11 @@ final class SignalSource: LifecyclePart {
     /// The signalfd; -1 when it is closed or unavailable, so that the handlers take all signals.
     var direct: Int32 = -1
     /// The signals whose handler is another's.
-    var conflicts: [SignalConflict] = []
+    var conflicts: [UnixSignal: SignalConflict] = [:]
     /// The addresses of others' handlers that call ours, so that the hooks are called all the same.
     var passingOn: [UnixSignal: UInt] = [:]
     /// The notes that a warning was logged for.
-    var warned: [String] = []
+    var warned: Set<String> = []
     /// The times between the checks that follow the launch, the last one first.
     var untilNextCheck = [20, 9, 0.9, 0.1].map { Duration.seconds($0) }
     /// The time of the next of these; `nil` before the launch, and after the last.
@@ -48,8 +48,9 @@ final class SignalSource: LifecyclePart {
   let opened = Mutex(Opened())
   /// The terminal in which the daemon was started, if it was.
   private let terminal = OwnTerminal()
-  /// Empty between two readings, which use its room. Used by the listening thread only.
-  nonisolated(unsafe) private var taken = TakenSignals()
+  /// Empty between two readings, which use its room: a daemon that is woken allocates nothing for it. Used by the listening
+  /// thread only.
+  nonisolated(unsafe) private var taken: [TakenSignal] = []
 
   /// The time of the last check of who has the signals.
   let lastCheck = Atomic<Int64>(0)
@@ -90,7 +91,9 @@ final class SignalSource: LifecyclePart {
       throw .system(
         "create the sockets that signals wake the listening thread with", errno: failure)
     }
-    for signal in map.signals + unmappedReloadSignal {
+    // SIGHUP too, unless it is mapped or other code of this process handles it.
+    let takesReload = isSupervised && map[.sighup] == nil && clinux_signal_handler(SIGHUP) <= 1
+    for signal in map.signals + (takesReload ? [.sighup] : []) {
       // Ignored at the start, by nohup(1) or by a shell for a job in the background: they stay so.
       let staysIgnored = [.sighup, .sigint, .sigquit].contains(signal)
       let failure = clinux_signal_listen(
@@ -113,12 +116,6 @@ final class SignalSource: LifecyclePart {
     }
   }
 
-  /// SIGHUP, unless it is mapped or other code of this process handles it.
-  private var unmappedReloadSignal: [UnixSignal] {
-    guard isSupervised, map[.sighup] == nil, clinux_signal_handler(SIGHUP) <= 1 else { return [] }
-    return [.sighup]
-  }
-
   /// Reads each signal at most once, in the order in which the last of its kind arrived.
   @discardableResult func read(_ ready: PolledDescriptor, _ take: (SourceInput) -> Void)
     -> MonotonicTime?
@@ -128,13 +125,13 @@ final class SignalSource: LifecyclePart {
       // Drained before the records are taken, as the waker was: a signal in between causes one needless wake-up.
       if ready.number >= 0, ready.number == opened.direct { clinux_signal_drain(opened.direct) }
       taken.take(opened.signals)
-      return taken.havePassedOn && opened.notePassedOn(taken)
+      return opened.notePassedOn(taken)
     }
     if isNewNote { sendNote() }
     if taken.isEmpty { return nil }
     isUnchecked.store(true, ordering: .relaxed)
-    taken.visit { take(input(of: $0, $1)) }
-    taken.clear()
+    for signal in taken { take(input(of: signal)) }
+    taken.removeAll(keepingCapacity: true)
     return nil
   }
 
@@ -169,7 +166,8 @@ final class SignalSource: LifecyclePart {
     }
   }
 
-  private func input(of signal: UnixSignal, _ record: clinux_signal_record) -> SourceInput {
+  private func input(of taken: TakenSignal) -> SourceInput {
+    let (signal, record) = (taken.signal, taken.record)
     let isHangUp = signal == .sighup && terminal?.wasClosed(asToldBy: record) == true
     let sender = isHangUp ? .kernel : LifecycleCause.Sender(record)
     let cause = LifecycleCause(.signal(signal, from: sender, coalesced: Int(record.count)))
@@ -184,32 +182,27 @@ final class SignalSource: LifecyclePart {
       return opened
     }
     for signal in closing.signals {
-      closing[signal]?.source?.cancel()
+      closing.conflicts[signal]?.source?.cancel()
       clinux_signal_unlisten(signal.rawValue)
     }
     if closing.ignoresBrokenPipes { clinux_heed_broken_pipes() }
     clinux_close_signal_descriptor(closing.direct)
     // At last: until what has arrived is taken below, it is this source's.
     defer { for signal in closing.signals { clinux_signal_release(signal.rawValue) } }
-    var inputs: [SourceInput] = []
-    if closing.conflictNote != nil { inputs.append(.fact(.statusNote(.signals, nil))) }
-    var taken = TakenSignals()
+    var taken: [TakenSignal] = []
     taken.take(closing.signals)
-    taken.visit { inputs.append(input(of: $0, $1)) }
-    return inputs
+    let inputs = taken.map(input)
+    return closing.conflictNote == nil ? inputs : [.fact(.statusNote(.signals, nil))] + inputs
   }
 }
 
-/// Signals that were taken. It keeps its room: a daemon that is woken allocates nothing for it.
-struct TakenSignals {
-  private var all: [Taken] = []
-  /// Whether another handler has passed one of them on.
-  private(set) var havePassedOn = false
-  private struct Taken {
-    let signal: UnixSignal
-    var record: clinux_signal_record
-  }
+/// A signal that was taken.
+struct TakenSignal {
+  let signal: UnixSignal
+  var record: clinux_signal_record
+}
 
+extension [TakenSignal] {
   /// Takes each of `signals` at most once, in the order in which the last of its kind arrived.
   ///
   /// Repeats when a signal arrived meanwhile: of two signals, the later may be in a slot that is still to be read, and
@@ -223,34 +216,17 @@ struct TakenSignals {
       }
       if clinux_signal_count() == before { break }
     }
-    if all.count > 1 { all.sort { $0.record.sequence < $1.record.sequence } }
+    if count > 1 { sort { $0.record.sequence < $1.record.sequence } }
   }
 
   private mutating func add(_ signal: UnixSignal, _ record: clinux_signal_record) {
-    if record.origin == CLINUX_SENDER_PASSED_ON { havePassedOn = true }
-    guard let index = all.firstIndex(where: { $0.signal == signal }) else {
-      all.append(Taken(signal: signal, record: record))
+    guard let index = firstIndex(where: { $0.signal == signal }) else {
+      append(TakenSignal(signal: signal, record: record))
       return
     }
-    let earlier = all[index].record
-    all[index].record = record
-    all[index].record.count += earlier.count
-    if earlier.origin == CLINUX_SENDER_KERNEL { all[index].record.origin = earlier.origin }
-  }
-
-  var isEmpty: Bool { all.isEmpty }
-
-  func visit(_ body: (UnixSignal, clinux_signal_record) -> Void) {
-    for taken in all { body(taken.signal, taken.record) }
-  }
-
-  /// Those that another handler has passed on.
-  var passedOn: some Sequence<UnixSignal> {
-    all.lazy.filter { $0.record.origin == CLINUX_SENDER_PASSED_ON }.map(\.signal)
-  }
-
-  mutating func clear() {
-    all.removeAll(keepingCapacity: true)
-    havePassedOn = false
+    let earlier = self[index].record
+    self[index].record = record
+    self[index].record.count += earlier.count
+    if earlier.origin == CLINUX_SENDER_KERNEL { self[index].record.origin = earlier.origin }
   }
 }
