@@ -43,11 +43,8 @@ extension LifecycleCore {
       state.heldResumptions = [resumption]
       return true
     }
-    switch isFirst {
-    case nil: resumption()
-    case true?: useSwiftPool { self.resumeHeld() }
-    case false?: break
-    }
+    guard let isFirst else { return resumption() }
+    if isFirst { useSwiftPool { self.resumeHeld() } }
   }
 
   private func resumeHeld() {
