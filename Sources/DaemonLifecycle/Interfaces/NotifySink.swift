@@ -66,11 +66,8 @@ final class NotifySink: LifecyclePart {
         try socket.send(fields, timeout: timeout)
         (state.stuckSince, state.lastError) = (nil, nil)
       } catch {
-        guard !error.isTemporary else {
-          noteDelay(error, &state)
-          return state.backoff.nextAttempt
-        }
-        note(error, "systemd was not notified:", &state)
+        note(error, &state)
+        if error.isTemporary { return state.backoff.nextAttempt }
       }
       state.queue.removeFirst()
     }
@@ -78,18 +75,17 @@ final class NotifySink: LifecyclePart {
     return nil
   }
 
-  // MARK: Errors
-
-  private func noteDelay(_ error: SystemdError, _ state: inout State) {
-    let now = MonotonicTime.now()
-    let since = state.stuckSince ?? now
-    state.stuckSince = since
-    guard since.duration(to: now) >= Self.patience else { return }
-    let time = Self.patience.forReading
-    note(error, "systemd could not be notified for \(time); the daemon keeps trying:", &state)
-  }
-
-  private func note(_ error: SystemdError, _ text: String, _ state: inout State) {
+  /// Warns of an error once; of one that is temporary where nothing could be sent for a while.
+  private func note(_ error: SystemdError, _ state: inout State) {
+    var text = "systemd was not notified:"
+    if error.isTemporary {
+      let now = MonotonicTime.now()
+      let since = state.stuckSince ?? now
+      state.stuckSince = since
+      guard since.duration(to: now) >= Self.patience else { return }
+      let time = Self.patience.forReading
+      text = "systemd could not be notified for \(time); the daemon keeps trying:"
+    }
     guard state.lastError != error else { return }
     state.lastError = error
     warn("\(text) \(error)")
