@@ -59,15 +59,16 @@ extension SignalSource.Opened {
 extension SignalSource {
   /// Finds out who has the signals, elsewhere: the caller may be the listening thread.
   func check() {
-    lastCheck.store(MonotonicTime.now().nanoseconds, ordering: .relaxed)
-    isUnchecked.store(false, ordering: .relaxed)
+    opened.withLock { ($0.lastCheck, $0.isUnchecked) = (.now(), false) }
     enqueue { [weak self] in self?.resolveConflicts() }
   }
 
-  /// Whether a handler shows that `resolveConflicts` has something to do. From any thread; a system call a signal.
-  func hasNewConflict() -> Bool {
+  /// Whether signals have come since a check that was a while ago, or a handler shows that `resolveConflicts` has something
+  /// to do. From any thread; a system call a signal.
+  func isCheckDue() -> Bool {
     opened.withLock { opened in
-      opened.ignored.contains { clinux_signal_handler($0.rawValue) == 0 }
+      opened.isUnchecked && opened.lastCheck.duration(to: .now()) > .seconds(5)
+        || opened.ignored.contains { clinux_signal_handler($0.rawValue) == 0 }
         || opened.signals.contains {
           SignalConflict.handler(of: $0) != opened.conflicts[$0]?.handler ?? clinux_own_handler()
         }

@@ -33,6 +33,10 @@ final class SignalSource: LifecyclePart {
     var passingOn: [UnixSignal: UInt] = [:]
     /// The notes that a warning was logged for.
     var warned: Set<String> = []
+    /// The time of the last check of who has the signals.
+    var lastCheck = MonotonicTime(nanoseconds: 0)
+    /// Whether a signal has come since.
+    var isUnchecked = false
     /// The times between the checks that follow the launch, the last one first.
     var untilNextCheck = [20, 9, 0.9, 0.1].map { Duration.seconds($0) }
     /// The time of the next of these; `nil` before the launch, and after the last.
@@ -52,10 +56,6 @@ final class SignalSource: LifecyclePart {
   /// thread only.
   nonisolated(unsafe) private var taken: [TakenSignal] = []
 
-  /// The time of the last check of who has the signals.
-  let lastCheck = Atomic<Int64>(0)
-  /// Whether a signal has come since.
-  let isUnchecked = Atomic<Bool>(false)
   /// Performs a check on a thread that may block.
   let enqueue: @Sendable (@escaping @Sendable () -> Void) -> Void
   /// Receives what a check has found.
@@ -125,11 +125,10 @@ final class SignalSource: LifecyclePart {
       // Drained before the records are taken, as the waker was: a signal in between causes one needless wake-up.
       if ready.number >= 0, ready.number == opened.direct { clinux_signal_drain(opened.direct) }
       taken.take(opened.signals)
+      if !taken.isEmpty { opened.isUnchecked = true }
       return opened.notePassedOn(taken)
     }
     if isNewNote { sendNote() }
-    if taken.isEmpty { return nil }
-    isUnchecked.store(true, ordering: .relaxed)
     for signal in taken { take(input(of: signal)) }
     taken.removeAll(keepingCapacity: true)
     return nil
@@ -141,20 +140,15 @@ final class SignalSource: LifecyclePart {
   func receive(_ fact: LifecycleFact) -> MonotonicTime? {
     switch fact {
     case .launched where !map.signals.isEmpty: return checkAndPlan()
-    case .ended, .healthy, .unhealthy: if isDue || hasNewConflict() { check() }
+    case .ended, .healthy, .unhealthy: if isCheckDue() { check() }
     default: break
     }
     return nil
   }
 
-  private var isDue: Bool {
-    let last = MonotonicTime(nanoseconds: lastCheck.load(ordering: .relaxed))
-    return isUnchecked.load(ordering: .relaxed) && last.duration(to: .now()) > .seconds(5)
-  }
-
   @discardableResult func wake(_: (SourceInput) -> Void) -> MonotonicTime? {
     takeFormerlyIgnored()
-    let isDue = opened.withLock { $0.nextCheck.map { $0 <= .now() } ?? false }
+    let isDue = opened.withLock { $0.nextCheck ?? .distantFuture <= .now() }
     return isDue ? checkAndPlan() : opened.withLock(\.nextLook)
   }
 
