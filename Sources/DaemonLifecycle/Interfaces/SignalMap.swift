@@ -15,7 +15,11 @@
 /// as a rule, not in the order in which they were sent.
 public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
   /// By the numbers of the signals, of which there are few.
-  private var entries: [(signal: UnixSignal, request: LifecycleRequest)] = []
+  private var entries: [Entry] = []
+  private struct Entry {
+    let signal: UnixSignal
+    let request: LifecycleRequest
+  }
 
   /// Makes a map of these signals and no others; of two entries for one signal, the last counts.
   public init(dictionaryLiteral elements: (UnixSignal, LifecycleRequest)...) {
@@ -35,7 +39,7 @@ public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
       entries.removeAll { $0.signal == signal }
       guard let newValue else { return }
       let place = entries.firstIndex { $0.signal.rawValue > signal.rawValue } ?? entries.endIndex
-      entries.insert((signal, newValue), at: place)
+      entries.insert(Entry(signal: signal, request: newValue), at: place)
     }
   }
 
