@@ -70,10 +70,10 @@ public final class Lease: Sendable {
 
   func set(_ token: String?) { state.withLock { $0.token = token } }
 
-  /// Whether a follower has it now: one at a time does, as long as its subject lives.
+  /// Whether a follower has it now: one at a time does.
   func isTaken(by follower: LeaseFollower) -> Bool {
     state.withLock { state in
-      if state.follower?.isOver ?? true { state.follower = follower }
+      if state.follower?.isReplaceable ?? true { state.follower = follower }
       return state.follower === follower
     }
   }

@@ -121,8 +121,8 @@ final class LeaseFollower: LifecyclePart {
   func grant(_ token: String) { look { $0.granted = token } }
   func revoke() { look { ($0.granted, $0.isRevoked) = (nil, true) } }
 
-  /// Whether its daemon has ended, so that another may have the lease.
-  var isOver: Bool { daemon?.position(for: lease.reason).isOver ?? true }
+  /// Whether another daemon may have the lease: this one has ended, or is a mock, of which a test may leave some behind.
+  var isReplaceable: Bool { isMock || daemon?.position(for: lease.reason).isOver ?? true }
 
   // MARK: Looking
 
@@ -148,6 +148,7 @@ final class LeaseFollower: LifecyclePart {
       return inbox
     }
     guard let daemon, !given.isClosed else { return drop() }
+    if isRefused { return }
     // The descriptors may be other files' by now. What runs ends with the process.
     if daemon.position(for: lease.reason).isLost { return wakeHooks() }
     if given.isReadable || elector.map({ $0.deadline <= .now() }) == true {
@@ -215,7 +216,7 @@ final class LeaseFollower: LifecyclePart {
 
   /// The subject is closed.
   private func drop() {
-    lease.set(nil)
+    if !isRefused { lease.set(nil) }
     elector = nil
     let number = poll.exchange(-1, ordering: .relaxed)
     if number >= 0 { CLinux.close(number) }

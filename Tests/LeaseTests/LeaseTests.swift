@@ -3,6 +3,7 @@ import DaemonLifecycle
 import DaemonLifecycleLease
 import DaemonLifecycleTesting
 import Synchronization
+import TestSupport
 import Testing
 
 private final class Writer: ForegroundObserver, BackgroundObserver, StateObserver,
@@ -137,6 +138,124 @@ private final class Writer: ForegroundObserver, BackgroundObserver, StateObserve
     #expect(mock.immediateExitStatus == 70)
     gate.continuation.finish()
     _ = token
+  }
+
+  /// What an abandoned hook does is still the active one's.
+  @Test func isKeptWhileAnAbandonedHookRuns() async throws {
+    let mock = MockLifecycleSubject(configuration: configuration)
+    let gate = AsyncStream.makeStream(of: Void.self)
+    let token = mock.observe(DidEnterBackground.self) { _ in
+      await Task { for await _ in gate.stream {} }.value
+    }
+    lease.grant(token: "7")
+    try await mock.waitUntilInForeground()
+    mock.inject(.sigusr1)
+    await mock.advance(by: .seconds(60))
+    #expect(mock.state == .background)
+    #expect(lease.token == "7")
+    gate.continuation.finish()
+    await mock.advance(by: .seconds(1))
+    try await eventually { lease.token == nil }
+    _ = token
+  }
+
+  @Test func aStopThatAbandonsWorkKeepsIt() async throws {
+    let mock = MockLifecycleSubject(configuration: configuration)
+    let gate = AsyncStream.makeStream(of: Void.self)
+    let token = mock.observe(DidEnterBackground.self) { _ in
+      await Task { for await _ in gate.stream {} }.value
+    }
+    lease.grant(token: "7")
+    try await mock.waitUntilInForeground()
+    mock.inject(.sigterm)
+    await mock.advance(by: .seconds(120))
+    try await mock.waitUntilSettled()
+    #expect(mock.ending != nil)
+    #expect(lease.token == "7")
+    gate.continuation.finish()
+    _ = token
+  }
+
+  /// It is about to enter the foreground.
+  @Test func isNotGivenUpBehindAHold() async throws {
+    let mock = MockLifecycleSubject(configuration: configuration)
+    try await mock.waitUntilSettled()
+    do {
+      let hold = mock.holdDeliveries()
+      lease.grant(token: "7")
+      try await mock.waitUntilSettled()
+      #expect(mock.state == .background)
+      #expect(lease.token == "7")
+      hold.cancel()
+    }
+    try await mock.waitUntilInForeground()
+    #expect(lease.token == "7")
+  }
+
+  @Test func isForOneSubject() async throws {
+    let lease = Lease("ledger", command: ["sh", "-c", "echo 7; exec cat"])
+    var configuration = LifecycleConfiguration(logging: .off, interfaces: [])
+    configuration.interfaces.append(.pausing(without: lease))
+    let (first, second) = (
+      LifecycleSubject(configuration: configuration), LifecycleSubject(configuration: configuration)
+    )
+    async let exit = first.run()
+    try await eventually { first.state == .foreground }
+    async let other = second.run()
+    try await eventually { second.state == .background }
+    second.pause()
+    second.resume()
+    second.terminate()
+    #expect(try await other.status == 0)
+    #expect(lease.token == "7")
+    first.terminate()
+    #expect(try await exit.status == 0)
+    #expect(lease.token == nil)
+    let third = LifecycleSubject(configuration: configuration)
+    async let last = third.run()
+    try await eventually { third.state == .foreground }
+    third.terminate()
+    #expect(try await last.status == 0)
+  }
+
+  /// Two would wait for each other.
+  @Test func aDaemonHasOne() async throws {
+    var configuration = configuration
+    configuration.interfaces.append(.pausing(without: Lease("other", command: [])))
+    let mock = MockLifecycleSubject(configuration: configuration)
+    lease.grant(token: "7")
+    try await mock.waitUntilSettled()
+    #expect(mock.state == .background)
+    #expect(lease.token == nil)
+  }
+
+  /// Whatever comes when: each round of work has a token that no other had, and has ended before the next begins.
+  @Test func eachRoundHasATokenOfItsOwnInAnyRun() async throws {
+    struct Wrong: Error { let words: [String] }
+    let count = Mutex(0)
+    let explored = try await MockLifecycleSubject.explore(
+      for: .seconds(2), configuration: configuration
+    ) { [lease] run in
+      let writer = Writer(lease)
+      run.mock.addObserver(writer)
+      run.mock.addTask(mayReturn: true) { _ in
+        for token in 1...3 {
+          lease.grant(token: "\(token)")
+          try await run.mock.clock.sleep(for: .seconds(1))
+          if token < 3 { lease.revoke() }
+        }
+      }
+      return {
+        // One that was granted and lost before the daemon came to it has none; its pause is on its way.
+        let rounds = writer.words.filter { $0.hasPrefix("works") || $0.hasPrefix("rests") }
+        let tokens = rounds.filter { $0.hasPrefix("works") && $0 != "works -" }
+        count.withLock { $0 += tokens.count }
+        let isInTurn = zip(rounds, rounds.dropFirst()).allSatisfy { $0.prefix(1) != $1.prefix(1) }
+        if !isInTurn || Set(tokens).count != tokens.count { throw Wrong(words: writer.words) }
+      }
+    }
+    #expect(count.withLock { $0 } > explored.runs)
+    print("lease: \(count.withLock { $0 }) rounds; \(explored)")
   }
 }
 

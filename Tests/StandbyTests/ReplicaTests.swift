@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
+import DaemonLifecycleLease
 import DaemonLifecycleTesting
 import Foundation
 import Synchronization
@@ -171,6 +172,43 @@ import Testing
     print("standby: \(explored)")
   }
 
+  /// A lease alone does not keep an old leader from writing: it was stopped while the other one got the lease, say.
+  @Test func anOldLeaderIsRefused() async throws {
+    let replicas = ["a", "b"].map { name in
+      let lease = Lease("ledger", command: [])
+      var configuration = LifecycleConfiguration(logging: .off)
+      configuration.interfaces.append(.pausing(without: lease))
+      return (name, lease, MockLifecycleSubject(configuration: configuration))
+    }
+    let sayings = Mutex<[String]>([])
+    for (name, lease, mock) in replicas {
+      let replica = try Replica(name: name, ledger: path, lease: lease) { saying in
+        sayings.withLock { $0.append(saying) }
+      }
+      replica.work(every: .seconds(1), in: mock)
+    }
+    func write(_ index: Int, token: String) async throws {
+      let (_, lease, mock) = replicas[index]
+      if lease.token == nil { lease.grant(token: token) }
+      try await mock.waitUntilInForeground()
+      try await mock.waitUntilSleeping()
+      await mock.advance(by: .seconds(2))
+    }
+    try await write(0, token: "7")
+    try await write(1, token: #"{"header":{"revision":9},"create_revision":8,"lease":1}"#)
+    // It was not told of the loss yet.
+    try await write(0, token: "7")
+    let writers = try ledger().split(separator: "\n").map { $0.split(separator: " ")[1...2] }
+    #expect(writers.first == ["a", "7"] && writers.last == ["b", "8"])
+    #expect(writers == writers.sorted { $0[2] < $1[2] })
+    try await eventually {
+      sayings.withLock { $0.contains { $0.hasPrefix("a is refused with the token 7: 8 has") } }
+    }
+  }
+
+  @Test(arguments: ["", "ledger/694d", "-1", "1 2", #"{"create_revision":}"#])
+  func aTokenIsANumber(_ line: String) { #expect(Replica.number(in: line) == nil) }
+
   @Test func arguments() throws {
     let options = try Options(parsing: ["--name", "a", "--unit", "u.target", "/l"])
     #expect(options.name == "a" && options.unit == "u.target" && options.ledger == "/l")
@@ -178,7 +216,8 @@ import Testing
     #expect(try Options(parsing: ["--help"]).wantsHelp)
     for bad in [
       [], ["--loud", "/l"], ["/l", "/m"], ["--name"], ["--name", "a\nb", "/l"],
-      ["--interval", "nan", "/l"], ["--interval", "0", "/l"],
+      ["--interval", "nan", "/l"], ["--interval", "0", "/l"], ["--handover", "-1", "/l"],
+      ["--elect", "e", "--unit", "u.target", "/l"],
     ] { #expect(throws: UsageError.self) { try Options(parsing: bad) } }
   }
 }
