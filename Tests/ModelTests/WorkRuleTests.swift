@@ -185,6 +185,16 @@ import Testing
     #expect(daemon.isReady && daemon.work()?.run != nil)
   }
 
+  /// Its body has had its time.
+  @Test(arguments: [false, true]) func aCallerIsAnsweredOnceAStopHasAbandonedIts(isOverdue: Bool) {
+    daemon.add(WorkOptions(hasCaller: true))
+    daemon.signal()
+    if isOverdue { daemon.give(.clock, at: daemon.machine.deadline) }
+    let actions = daemon.work(.callerCancelled, at: daemon.machine.now).works.map(\.action)
+    let isAnswered = actions.contains { if case .answer = $0 { true } else { false } }
+    #expect(isAnswered == isOverdue)
+  }
+
   // MARK: Starts
 
   /// Nobody waits for its start any more, and it can't be tried again.
@@ -210,6 +220,32 @@ import Testing
     daemon.work(.ended(run: 2, failure), at: at(2))
     #expect(daemon.work()?.published == "work has failed once: \(failure.text)")
     #expect(!daemon.isReady)
+  }
+
+  /// Nobody waits for it any more, so that no report has its error. It is tried again as every start is.
+  @Test func aStartThatFailsOnceItWasGivenUpIsTriedAgain() {
+    daemon.add(WorkOptions(readyWithin: .seconds(5)))
+    daemon.give(.clock, at: at(5))
+    let warnings = daemon.work(.ended(run: 1, failure), at: at(6)).warnings
+    #expect(warnings.first == "work failed before it was ready: \(failure.text)")
+    #expect(!daemon.isReady && daemon.machine.deadline > at(6))
+    let actions = daemon.give(.clock, at: daemon.machine.deadline).works.map(\.action)
+    guard case .begin(2, _)? = actions.first else {
+      Issue.record("\(actions)")
+      return
+    }
+  }
+
+  /// The launch waits for it, and it waits to be run again: a stop waits for neither.
+  @Test func aStopDoesNotWaitForARestart() {
+    let daemon = DaemonUnderTest(state: .launching)
+    daemon.add(
+      WorkOptions(readyWithin: .seconds(60), restarts: .backoff(initial: .seconds(30))))
+    daemon.give(.launch { _ in })
+    daemon.work(.ended(run: 1, failure))
+    #expect(daemon.stop.exit == nil)
+    daemon.signal()
+    #expect(daemon.stop.exit != nil)
   }
 
   @Test func aBodyMayEndBeforeTheLaunch() {
