@@ -154,8 +154,7 @@ final class LeaseFollower: LifecyclePart {
     if given.isReadable || elector.map({ $0.deadline <= .now() }) == true {
       for event in elector?.read() ?? [] { take(event, daemon) }
     }
-    if given.isRevoked { revoked(daemon) }
-    let canStart = !isMock || given.granted != nil
+    if given.isRevoked { ended("a test has revoked it", daemon) }
     while let action = rules.next(
       daemon.position(for: lease.reason), isAsked: !given.hooks.isEmpty, canStart: canStart,
       at: daemon.now)
@@ -167,12 +166,13 @@ final class LeaseFollower: LifecyclePart {
   }
 
   private var isMock: Bool { poll.load(ordering: .relaxed) < 0 }
+  private var canStart: Bool { !isMock || inbox.withLock { $0.granted != nil } }
 
   private func perform(_ action: LeaseRules.Action, _ daemon: any PositionKeeper) {
     switch action {
     case .start:
       rules.started(at: daemon.now)
-      isMock ? grantToMock(daemon) : start(daemon)
+      if isMock { hold(inbox.withLock { $0.granted.take() } ?? "", daemon) } else { start(daemon) }
     case .pause:
       daemon.request(
         .pause(for: lease.reason), because: "paused: the lease \(lease.name) is given up")
@@ -240,6 +240,7 @@ final class LeaseFollower: LifecyclePart {
     case .excess: warn("\(lease.program) prints more than a line, which is ignored.")
     case .problem(let sentence):
       note(sentence)
+      rules.delayNext(at: daemon.now)
       endElector()
     case .ended(let how): ended(how, daemon)
     case .gone:
@@ -266,6 +267,7 @@ final class LeaseFollower: LifecyclePart {
   private func ended(_ how: String, _ daemon: any PositionKeeper) {
     let wasHeld = rules.phase == .held
     guard rules.ended(at: daemon.now, delays: !isMock) else { return }
+    if isMock { rules.isGone() }
     guard wasHeld else { return note(how) }
     lease.set(nil)
     if daemon.position(for: lease.reason).isTerminating {
@@ -275,20 +277,6 @@ final class LeaseFollower: LifecyclePart {
     }
     daemon.request(.pause(for: lease.reason), because: "the lease \(lease.name) is lost: \(how)")
   }
-
-  // MARK: A mock's
-
-  private func grantToMock(_ daemon: any PositionKeeper) {
-    let token = inbox.withLock { $0.granted.take() }
-    if let token { hold(token, daemon) }
-  }
-
-  private func revoked(_ daemon: any PositionKeeper) {
-    ended("a test has revoked it", daemon)
-    rules.isGone()
-  }
-
-  // MARK: The log
 
   private func note(_ sentence: String) {
     if sentence != problem {

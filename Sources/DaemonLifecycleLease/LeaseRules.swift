@@ -128,12 +128,15 @@ struct LeaseRules {
     } else if phase != .lost {
       phase = .idle
     }
-    guard isUnasked else { return false }
-    // One that ends at once, even with a line, is not run more and more often.
+    if isUnasked, delays { delayNext(at: now) }
+    return isUnasked
+  }
+
+  /// One that ends at once, even with a line, or prints what is none, is not run more and more often.
+  mutating func delayNext(at now: MonotonicTime) {
     if started.duration(to: now) > Self.longestDelay { delay = Self.firstDelay }
-    if delays { nextStart = now.advanced(by: delay) }
+    nextStart = now.advanced(by: delay)
     delay = min(delay * 2, Self.longestDelay)
-    return true
   }
 
   /// Nothing of it is left.

@@ -88,6 +88,18 @@ import Testing
     #expect(daemon.output.filter { $0.contains("The lease probe") }.count == 1)
   }
 
+  /// Neither one that ends at once nor one that prints no line: in a second there are four of them at most.
+  @Test(arguments: ["echo run >&2; echo 5", "echo run >&2; printf '\\001\\n'; exec cat"])
+  func itIsNotRunMoreAndMoreOften(_ script: String) throws {
+    let daemon = try daemon(["sh", "-c", script])
+    try daemon.expect("run")
+    let began = now()
+    for _ in 1...3 { try daemon.expect("run") }
+    #expect(now() - began > 0.6)
+    daemon.send(SIGTERM)
+    #expect(try daemon.wait() == .status(0))
+  }
+
   @Test func moreThanALineIsIgnored() throws {
     let daemon = try daemon(["sh", "-c", "echo; echo 5; exec yes"])
     let sentence = "lifecycle: The lease probe: sh prints more than a line, which is ignored."
