@@ -144,7 +144,6 @@ extension LifecycleMachine {
       effects.publish(.warning(line))
       settle(id, LifecycleCause(failure, of: "\(work.name)"))
     case .failed(let failure):
-      endStart(of: id, .failed(failure))
       if !work.options.hasCaller { workFailed(failure, of: work) }
     }
   }

@@ -14,9 +14,8 @@ extension Work {
     case .resting where !isClosed, .returned where !isClosed:
       isStarting = waits
       return (begin(at: now), waits)
-    case .running(let run): return (nil, waits && !run.isReady)
-    case .waiting, .failing: return (nil, waits)
-    case .resting, .returned, .finishing, .cancelled, .over: return (nil, false)
+    // No step asks for what goes on.
+    default: return (nil, false)
     }
   }
 
