@@ -79,7 +79,7 @@ public final class Lease: Sendable {
   }
 
   // A mock's, for the test kit.
-  package var daemon: (any PositionKeeper)? { current.follower?.daemon }
+  package var daemon: LifecycleCore? { current.follower?.daemon }
   package func grantToMock(_ token: String) { current.follower?.grant(token) }
   package func revokeFromMock() { current.follower?.revoke() }
 
@@ -106,9 +106,11 @@ extension LifecycleInterface {
       if wiring.parts.contains(where: { $0 is LeaseFollower }) {
         wiring.note("A daemon has one lease. With several it stands by: each waits for the others.")
       }
-      wiring.parts.append(LeaseFollower(lease, log: wiring.warn))
+      let follower = LeaseFollower(lease, log: wiring.warn)
+      wiring.parts.append(follower)
+      wiring.followers.append { follower.follow(unsafeDowncast($0, to: LifecycleCore.self)) }
       if wiring.isSupervised {
-        wiring.busRequests.append { [warn = wiring.warn] in .killMode(lease, warn) }
+        wiring.parts.append(KillModeCheck(lease, wiring.environment, wiring.warn))
       }
     }
   }

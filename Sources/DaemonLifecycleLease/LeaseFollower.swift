@@ -30,7 +30,7 @@ final class LeaseFollower: LifecyclePart {
   /// An epoll(7) descriptor, which is readable when the elector has events; -1 in a mock, which has none.
   private let poll = Atomic<Int32>(-1)
   // Set before the launch, and not changed since.
-  nonisolated(unsafe) private(set) weak var daemon: (any PositionKeeper)?
+  nonisolated(unsafe) private(set) weak var daemon: LifecycleCore?
   nonisolated(unsafe) private var alarm: Sleeper?
   nonisolated(unsafe) private var isRefused = false
   // Of the thread that looks: it has taken `inbox` to become that, and takes it again to end.
@@ -50,11 +50,12 @@ final class LeaseFollower: LifecyclePart {
 
   // MARK: A part of the daemon
 
-  func follow(_ daemon: any PositionKeeper) {
+  /// Begins to follow the daemon, before its launch.
+  func follow(_ daemon: LifecycleCore) {
     self.daemon = daemon
     alarm = Sleeper { [weak self] in self?.look() }
     isRefused = !lease.isTaken(by: self)
-    daemon.request(.pause(for: lease.reason), because: "launch")
+    pause(daemon, because: "launch")
     if isRefused { return warn("another subject has it, and this one stands by.") }
     let hooks: [Hook] = [
       .closure(for: WillSuspend.self, owner: LeaseFollower.self) {
@@ -168,22 +169,26 @@ final class LeaseFollower: LifecyclePart {
   private var isMock: Bool { poll.load(ordering: .relaxed) < 0 }
   private var canStart: Bool { !isMock || inbox.withLock { $0.granted != nil } }
 
-  private func perform(_ action: LeaseRules.Action, _ daemon: any PositionKeeper) {
+  private func perform(_ action: LeaseRules.Action, _ daemon: LifecycleCore) {
     switch action {
     case .start:
       rules.started(at: daemon.now)
       if isMock { hold(inbox.withLock { $0.granted.take() } ?? "", daemon) } else { start(daemon) }
     case .pause:
-      daemon.request(
-        .pause(for: lease.reason), because: "paused: the lease \(lease.name) is given up")
+      pause(daemon, because: "paused: the lease \(lease.name) is given up")
     case .end: endElector()
     case .exit(let reason):
       StandardError.writeLine(
         "lifecycle: The lease \(lease.name) is lost, and \(reason): ending with status 70.",
         .critical,
         isJournal: StandardError.isJournal(lease.environment))
-      daemon.exit(70)
+      daemon.exitProcess(70)
     }
+  }
+
+  private func pause(_ daemon: LifecycleCore, because cause: String) {
+    let cause = LifecycleCause(.other(cause))
+    daemon.takeOwn(LifecycleEvent(.pause(for: lease.reason), cause: cause))
   }
 
   private func wakeHooks() {
@@ -195,7 +200,7 @@ final class LeaseFollower: LifecyclePart {
   }
 
   /// Has an elector that has not ended in time killed, and the alarm set.
-  private func plan(_ daemon: any PositionKeeper, _ hooksEnd: MonotonicTime?) {
+  private func plan(_ daemon: LifecycleCore, _ hooksEnd: MonotonicTime?) {
     if elector == nil || rules.isKept {
       end = .distantFuture
     } else {
@@ -225,7 +230,7 @@ final class LeaseFollower: LifecyclePart {
 
   // MARK: The elector
 
-  private func start(_ daemon: any PositionKeeper) {
+  private func start(_ daemon: LifecycleCore) {
     do throws(Elector.Failure) {
       elector = try Elector(lease.command, lease.environment, poll: poll.load(ordering: .relaxed))
     } catch {
@@ -234,7 +239,7 @@ final class LeaseFollower: LifecyclePart {
     }
   }
 
-  private func take(_ event: Elector.Event, _ daemon: any PositionKeeper) {
+  private func take(_ event: Elector.Event, _ daemon: LifecycleCore) {
     switch event {
     case .line(let token): hold(token, daemon)
     case .excess: warn("\(lease.program) prints more than a line, which is ignored.")
@@ -249,11 +254,12 @@ final class LeaseFollower: LifecyclePart {
     }
   }
 
-  private func hold(_ token: String, _ daemon: any PositionKeeper) {
+  private func hold(_ token: String, _ daemon: LifecycleCore) {
     guard rules.printed() else { return }
     problem = nil
     lease.set(token)
-    daemon.request(.resume(for: lease.reason), because: "the lease \(lease.name), token \(token)")
+    let cause = LifecycleCause(.other("the lease \(lease.name), token \(token)"))
+    daemon.takeOwn(LifecycleEvent(.resume(for: lease.reason), cause: cause))
   }
 
   private func endElector() {
@@ -264,7 +270,7 @@ final class LeaseFollower: LifecyclePart {
     if isMock { rules.isGone() }
   }
 
-  private func ended(_ how: String, _ daemon: any PositionKeeper) {
+  private func ended(_ how: String, _ daemon: LifecycleCore) {
     let wasHeld = rules.phase == .held
     guard rules.ended(at: daemon.now, delays: !isMock) else { return }
     if isMock { rules.isGone() }
@@ -275,7 +281,7 @@ final class LeaseFollower: LifecyclePart {
         "it is lost before the daemon has saved its state: \(how). Under systemd, set KillMode=mixed."
       )
     }
-    daemon.request(.pause(for: lease.reason), because: "the lease \(lease.name) is lost: \(how)")
+    pause(daemon, because: "the lease \(lease.name) is lost: \(how)")
   }
 
   private func note(_ sentence: String) {

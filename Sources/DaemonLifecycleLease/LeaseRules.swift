@@ -61,11 +61,11 @@ struct LeaseRules {
   ///   - isAsked: Whether a hook waits for the elector's end.
   ///   - canStart: Whether there is an elector to be started.
   mutating func next(
-    _ position: LifecyclePosition, isAsked: Bool, canStart: Bool, at now: MonotonicTime
+    _ position: LifecycleCore.Position, isAsked: Bool, canStart: Bool, at now: MonotonicTime
   ) -> Action? {
     (isKept, deadline) = (false, .distantFuture)
     if hasExited { return nil }
-    let isSettled = position.isSettledInBackground && !position.isTerminating
+    let isSettled = position.isSettled && !position.isTerminating
     switch phase {
     case .idle:
       guard canStart, isSettled, position.hasReason, !position.hasOthers, !isAsked, !hasElector

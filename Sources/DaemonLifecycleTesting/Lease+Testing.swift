@@ -28,5 +28,5 @@ extension Lease {
     revokeFromMock()
   }
 
-  private func launch() { (daemon as? LifecycleCore)?.endSetUp() }
+  private func launch() { daemon?.endSetUp() }
 }

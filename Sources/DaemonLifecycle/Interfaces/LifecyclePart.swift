@@ -11,9 +11,6 @@ package import DaemonSystemd
 ///
 /// Those that return a time are woken then: `nil` where that is known already, or nothing is left to be done.
 package protocol LifecyclePart: AnyObject, Sendable {
-  /// Receives the daemon before its launch, and before any fact, where it follows the position. Default: ignores it.
-  func follow(_ daemon: any PositionKeeper)
-
   // MARK: Inputs
 
   /// The descriptors that the listening thread polls, from `open` to `close`. One with an error is polled no more once
@@ -51,7 +48,6 @@ package protocol LifecyclePart: AnyObject, Sendable {
 }
 
 extension LifecyclePart {
-  package func follow(_: any PositionKeeper) {}
   package var descriptors: [PolledDescriptor] { [] }
   package func polls(_ descriptor: Int32) -> Bool {
     descriptors.contains { $0.number == descriptor }

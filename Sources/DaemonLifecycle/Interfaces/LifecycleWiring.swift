@@ -3,7 +3,7 @@ package import DaemonSystemd
 
 /// What the interfaces of a configuration are made into as a subject starts; the core has it afterwards.
 package struct LifecycleWiring {
-  let environment: ServiceEnvironment
+  package let environment: ServiceEnvironment
   /// What is connected, each once.
   package private(set) var interfaces: [LifecycleInterface] = []
   /// Whether the process has a service manager, and this subject communicates with it.
@@ -15,10 +15,10 @@ package struct LifecycleWiring {
 
   /// One that can't be opened still receives the facts.
   package var parts: [any LifecyclePart] = []
+  /// Each is called with the core before the launch: parts that decide by where the daemon is.
+  package var followers: [@Sendable (AnyObject) -> Void] = []
   /// What is read and followed over the buses.
   var busInputs: [BusInput] = []
-  /// What else is asked on the bus of the service's manager.
-  package var busRequests: [@Sendable () -> BusRequest] = []
   /// The time within which a check of health must succeed: the shortest that is wanted; `nil` without any.
   private(set) var watchdogPeriod: Duration?
   /// The mistakes in the environment and the configuration, logged at the start.

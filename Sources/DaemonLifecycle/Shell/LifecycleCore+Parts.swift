@@ -117,16 +117,3 @@ extension LifecycleCore: HookExecutor.Client {
     handle(.lost(LifecycleCause(.other("a lost descriptor"))))
   }
 }
-
-extension LifecycleCore: PositionKeeper {
-  /// Beside a mock's inputs, since it is the daemon's own.
-  package func request(_ request: LifecycleRequest, because cause: String) {
-    handle(.event(LifecycleEvent(request, cause: LifecycleCause(.other(cause)))))
-  }
-
-  package func position(for reason: BackgroundReason) -> LifecyclePosition {
-    state.withLock { $0.machine.position(for: reason) }
-  }
-
-  package func exit(_ status: Int32) { exitProcess(status) }
-}

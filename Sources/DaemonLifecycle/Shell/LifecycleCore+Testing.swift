@@ -32,7 +32,7 @@ extension LifecycleCore {
       exitProcess: exitProcess)
     // The others are not opened: the test asks for checks of health.
     for part in wiring.parts where part.showsReadiness { _ = try? part.open() }
-    for part in wiring.parts { part.follow(self) }
+    for follow in wiring.followers { follow(self) }
     switch initialState {
     case .launching, .foreground: break
     case .background: handle(.event(LifecycleEvent(.pause(for: .operator))))

@@ -72,7 +72,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// What a mock has around its core; `nil` in a daemon.
   package let harness: (any LifecycleHarness)?
   /// Ends the process: `_exit`, or what a test puts in its place.
-  let exitProcess: @Sendable (Int32) -> Void
+  package let exitProcess: @Sendable (Int32) -> Void
   let state: Mutex<State>
   private let isTracing = Atomic<Bool>(false)
   let openParts = Mutex<[OpenPart]>([])
@@ -113,7 +113,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// Takes what the start has decided, before the launch.
   func connect(_ wiring: LifecycleWiring, _ policy: LifecycleMachine.Policy) {
     let asksForUnitJob = wiring.busInputs.contains(.unitJob)
-    for part in wiring.parts { part.follow(self) }
+    for follow in wiring.followers { follow(self) }
     change { [parts = wiring.parts] state, _ in
       state.machine.setPolicy(policy)
       state.parts = parts

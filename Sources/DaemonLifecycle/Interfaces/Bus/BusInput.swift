@@ -12,19 +12,18 @@ extension LifecycleWiring {
   /// user's; logind is on the system bus.
   mutating func connectBuses() {
     let userManager = isSupervised ? environment.userManager : nil
-    guard let userManager else { return addBus(.system, busInputs, busRequests) }
-    addBus(.user, busInputs.filter { $0 != .sleep }, busRequests)
+    guard let userManager else { return addBus(.system, busInputs) }
+    addBus(.user, busInputs.filter { $0 != .sleep })
     addBus(
-      .system, busInputs.filter { $0 == .sleep }, [],
+      .system, busInputs.filter { $0 == .sleep },
       busInputs.contains(.stopTimeout) ? userManager : nil)
   }
 
   private mutating func addBus(
-    _ address: BusAddress, _ inputs: [BusInput], _ others: [@Sendable () -> BusRequest],
-    _ userManager: String? = nil
+    _ address: BusAddress, _ inputs: [BusInput], _ userManager: String? = nil
   ) {
-    if inputs.isEmpty, others.isEmpty, userManager == nil { return }
-    parts.append(BusSource(address, inputs, others, userManager: userManager))
+    if inputs.isEmpty, userManager == nil { return }
+    parts.append(BusSource(address, inputs, userManager: userManager))
   }
 }
 
