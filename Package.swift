@@ -196,7 +196,8 @@ let package = Package(
     .testTarget(
       name: "LeaseTests",
       dependencies: [
-        "ProbeLease", "DaemonLifecycle", "DaemonLifecycleLease", "DaemonLifecycleTesting",
+        "ProbeLease", "standby", "DaemonLifecycle", "DaemonLifecycleLease",
+        "DaemonLifecycleTesting",
         "TestSupport",
       ],
       swiftSettings: strict),
