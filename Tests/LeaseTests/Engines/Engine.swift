@@ -4,7 +4,7 @@ import TestSupport
 
 /// What elects: its servers, and the guide's command for it. This one is flock(1), without a server.
 class Engine {
-  enum Kind: String, CaseIterable {
+  enum Kind: String {
     case flock, etcd, postgresql
 
     /// What has to be installed.

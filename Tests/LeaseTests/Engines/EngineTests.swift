@@ -14,7 +14,6 @@ import Testing
   private static let rounds = variables["LEASE_ROUNDS"].flatMap { Int($0) } ?? 1
   private static let howTo: Comment =
     "All rounds: LEASE_ENGINES=flock,etcd,postgresql LEASE_ROUNDS=20 swift test --filter EngineTests"
-
   private static let hasEtcd = ConditionTrait.enabled(
     if: Engine.Kind.etcd.lack == nil, Comment(rawValue: Engine.Kind.etcd.lack ?? ""))
 
@@ -29,13 +28,10 @@ import Testing
     try prove(.flock, [event])
   }
 
-  @Test(Self.hasEtcd)
-  func onEtcd() throws {
-    try prove(.etcd, [.term, .kill])
-  }
+  @Test(Self.hasEtcd) func onEtcd() throws { try prove(.etcd, [.term, .kill]) }
 
-  @Test(.long, Self.hasEtcd)
-  func onEtcdCutOff() throws {
+  /// These wait for the time to live.
+  @Test(.long, Self.hasEtcd) func onEtcdCutOff() throws {
     try prove(.etcd, [.freeze, .partition])
   }
 

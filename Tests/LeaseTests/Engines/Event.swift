@@ -49,13 +49,12 @@ struct Round {
   init(_ event: Event, in pair: Pair, number: Int) throws {
     (self.event, self.pair) = (event, pair)
     last = try pair.settle()
+    // In each round at another moment between two lines.
+    usleep(UInt32(number * 1700 % 10_000))
     began = milliseconds()
     try happen(number)
-    if event.takesOver(pair.engine) == true, !isTakenOver {
-      try pair.nextLine { [last] in $0.token > last.token }
-    } else if !isTakenOver {
-      try pair.nextLine()
-    }
+    let mustTakeOver = event.takesOver(pair.engine) == true
+    if !isTakenOver { try pair.nextLine { [last] in !mustTakeOver || $0.token > last.token } }
     measure()
   }
 
