@@ -82,10 +82,11 @@ actor Replica {
     for try await _ in lifecycle.ticks(every: interval) {
       // For one line only: a leader that was stopped meanwhile must not have it.
       while try !ledger.lock() { try await lifecycle.clock.sleep(for: .milliseconds(1)) }
-      let isRefused = try write(with: token)
-      if isRefused {
-        return say("\(name) is refused with the token \(token): \(fence) has written")
-      }
+      guard try write(with: token) else { continue }
+      say("\(name) is refused with the token \(token): \(fence) has written")
+      // As a rule the loss of the lease is on its way. If not, the elector has gone back, and another token is needed.
+      try await lifecycle.clock.sleep(for: .seconds(10))
+      throw Refused(token: token, fence: fence)
     }
   }
 
@@ -144,6 +145,12 @@ struct NotALedger: Error, CustomStringConvertible {
   var description: String {
     "\(path) is no ledger: line \(number) is \(line.prefix(60).debugDescription)."
   }
+}
+
+/// The lease is held, and what it protects says that another one's is newer.
+struct Refused: Error, CustomStringConvertible {
+  let token, fence: UInt64
+  var description: String { "The token \(token) is lower than \(fence), which has written." }
 }
 
 /// An elector's line without a number, with which nothing can be fenced.

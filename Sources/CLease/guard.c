@@ -3,12 +3,13 @@
 #include "CLease.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -22,6 +23,8 @@ int clease_problem(void) {
 #endif
 }
 
+int clease_pidfd(pid_t process) { return (int)syscall(SYS_pidfd_open, process, 0); }
+
 #ifdef __GLIBC__
 static void report(int error, int status) {
   clease_report report = {.error = error, .status = status};
@@ -29,11 +32,9 @@ static void report(int error, int status) {
   if (write(CLEASE_REPORTS, &report, sizeof report) < 0) return;
 }
 
-static int pidfd(pid_t process) { return (int)syscall(SYS_pidfd_open, process, 0); }
-
-/// The command; it ends with the guard, should somebody kill that.
+/// The command. Should somebody kill the guard, no other may run beside it.
 static void run(char **command, pid_t guard) {
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != guard) _exit(127);
   for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
   sigset_t none;
@@ -45,53 +46,69 @@ static void run(char **command, pid_t guard) {
   _exit(127);
 }
 
-/// Ends the process group: with SIGTERM, which the guard ignores, and after a while with SIGKILL, which ends the guard, too.
-/// Orphans of the command are the guard's children.
-static void end_all(void) {
-  sigset_t child;
-  sigemptyset(&child);
-  sigaddset(&child, SIGCHLD);
+/// Signals the guard's children that are not in `told`, or all; orphans of its descendants are its children, too.
+static void signal_children(int number, pid_t told[], int *count, int capacity) {
+  FILE *children = fopen("/proc/thread-self/children", "re");
+  if (!children) return;
+  int child;
+  while (fscanf(children, "%d", &child) == 1) {
+    int index = 0;
+    while (index < *count && told[index] != child) index++;
+    if (number != SIGKILL && (index < *count || getpgid(child) == getpgrp())) continue;
+    kill(child, number);
+    if (index == *count && *count < capacity) told[(*count)++] = child;
+  }
+  fclose(children);
+}
+
+/// Ends all that the command has started: with SIGTERM, and with SIGKILL after a while, or when the daemon wants that.
+static void end_all(const sigset_t *signals) {
+  pid_t told[64];
+  int count = 0, number = SIGTERM;
+  struct timespec now, begin;
+  clock_gettime(CLOCK_MONOTONIC, &begin);
+  // The group at once, which the guard survives. Who has left it is told as a child, of which it may become one later.
   kill(0, SIGTERM);
-  struct timespec now, end;
-  clock_gettime(CLOCK_MONOTONIC, &end);
-  end.tv_sec += CLEASE_PATIENCE / 1000;
   while (1) {
     pid_t ended;
     while ((ended = waitpid(-1, NULL, WNOHANG)) > 0) {}
     if (ended < 0) return;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    if (now.tv_sec > end.tv_sec || (now.tv_sec == end.tv_sec && now.tv_nsec >= end.tv_nsec)) break;
-    sigtimedwait(&child, NULL, &(struct timespec){.tv_nsec = 100000000});
+    long passed = (now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000;
+    if (passed >= CLEASE_PATIENCE) number = SIGKILL;
+    signal_children(number, told, &count, sizeof told / sizeof *told);
+    if (sigtimedwait(signals, NULL, &(struct timespec){.tv_nsec = 20000000}) == SIGUSR1) number = SIGKILL;
   }
-  kill(0, SIGKILL);
 }
 
 static void guard(pid_t parent, char **command) {
-  // All but the three.
+  // All but the three, and standard error.
   syscall(SYS_close_range, CLEASE_REPORTS + 1, ~0U, 0);
+  if (fcntl(2, F_GETFD) < 0) open("/dev/null", O_WRONLY);
+  report(0, CLEASE_BEGUN);
   prctl(PR_SET_NAME, "lease-guard");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  for (int number = 1; number < NSIG; number++) if (number != SIGCHLD) signal(number, SIG_IGN);
-  sigset_t child_ends;
-  sigemptyset(&child_ends);
-  sigaddset(&child_ends, SIGCHLD);
-  sigprocmask(SIG_SETMASK, &child_ends, NULL);
-  signal(SIGCHLD, SIG_DFL);
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (int number = 1; number < NSIG; number++) {
+    int is_used = number == SIGCHLD || number == SIGTERM || number == SIGUSR1;
+    signal(number, is_used ? SIG_DFL : SIG_IGN);
+    if (is_used) sigaddset(&signals, number);
+  }
+  sigprocmask(SIG_SETMASK, &signals, NULL);
 
   pid_t self = getpid(), child = fork();
   if (child == 0) run(command, self);
   if (child < 0) return report(errno, 0);
   close(1);
-  // Its input hangs up when the daemon wants that, or has ended; unless a child of the daemon's has the other end, too.
-  struct pollfd ends[] = {{.fd = 0}, {.fd = pidfd(parent), .events = POLLIN}, {.fd = pidfd(child), .events = POLLIN}};
-  if (ends[2].fd < 0) {
-    report(errno, 0);
-  } else if (getppid() == parent) {
-    while (poll(ends, 3, -1) < 0 && errno == EINTR) {}
-    int status = 0;
-    if (waitpid(child, &status, WNOHANG) == child) report(0, status);
-  }
-  end_all();
+  // Until the daemon has ended, or its end of the guard's input, which a child of the daemon's may have, too; until a signal
+  // comes; or until the command has ended.
+  struct pollfd ends[] = {{.fd = 0}, {.fd = clease_pidfd(parent), .events = POLLIN},
+                          {.fd = signalfd(-1, &signals, SFD_CLOEXEC), .events = POLLIN}};
+  if (getppid() == parent) while (poll(ends, 3, -1) < 0 && errno == EINTR) {}
+  int status = 0;
+  if (waitpid(child, &status, WNOHANG) == child) report(0, status);
+  end_all(&signals);
 }
 
 __attribute__((constructor(101))) static void begin(int count, char **arguments, char **environment) {

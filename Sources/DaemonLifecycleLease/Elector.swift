@@ -30,16 +30,21 @@ final class Elector {
 
   private let name: String
   private let guardian: pid_t
-  /// An epoll(7) descriptor, which is readable when there are events.
+  /// An epoll(7) descriptor, which is readable when there are events. What is closed here leaves it first, since a fork of the
+  /// daemon may have it, too.
   private let poll: Int32
+  /// Readable when the guard has ended.
+  private let end: OwnedDescriptor
   private let reports: OwnedDescriptor
-  /// `nil` once it was closed.
+  /// `nil` once it was closed, or nothing more of it is of use.
   private var output: OwnedDescriptor?
   /// The other end is the guard's standard input and the command's. Nothing is written, and its end is theirs, also where this
   /// object is dropped.
   private var input: OwnedDescriptor?
   private var line: [UInt8] = []
-  private var (hasLine, hasExcess, isGone) = (false, false, false)
+  private var (hasGuard, hasLine, hasExcess) = (false, false, false)
+  /// How many bytes came before the line.
+  private var count = 0
   /// When `read` is to be called, even if there are no events.
   private(set) var deadline = MonotonicTime.distantFuture
 
@@ -53,24 +58,44 @@ final class Elector {
     let reports = try Pipe(name)
     guardian = try Self.spawn(
       command, environment, [input.read.rawValue, output.write.rawValue, reports.write.rawValue])
+    end = OwnedDescriptor(owning: clease_pidfd(guardian))
+    guard end.rawValue >= 0 else {
+      let error = clinux_errno()
+      _ = CLinux.kill(guardian, SIGUSR1)
+      throw Failure(name, error)
+    }
     self.input = input.takeWrite()
     self.reports = reports.takeRead()
-    listen(to: self.reports.rawValue)
     listen(to: output.read.rawValue)
     self.output = output.takeRead()
+    listen(to: self.reports.rawValue)
+    listen(to: end.rawValue)
+  }
+
+  deinit {
+    dropOutput()
+    ignore(reports.rawValue)
+    ignore(end.rawValue)
   }
 
   /// Has it end; `gone` follows.
-  func end() { input = nil }
+  func finish() {
+    input = nil
+    _ = CLinux.kill(guardian, SIGTERM)
+  }
 
   /// Ends it at once, and all that it has started.
-  func kill() { _ = CLinux.kill(-guardian, SIGKILL) }
+  func kill() {
+    _ = CLinux.kill(guardian, SIGUSR1)
+    _ = CLinux.kill(guardian, SIGCONT)
+  }
 
   /// What has happened since the last call, in order.
   func read() -> [Event] {
     var events: [Event] = []
+    readReports(&events)
     readOutput(&events)
-    readReport(&events)
+    readEnd(&events)
     return events
   }
 
@@ -89,7 +114,7 @@ final class Elector {
     let count = CLinux.read(descriptor, &bytes, bytes.count)
     if count < 0 { return }
     if count == 0 {
-      output = nil
+      dropOutput()
       if !hasLine { deadline = .after(Self.silence) }
       return
     }
@@ -97,32 +122,48 @@ final class Elector {
   }
 
   private func addToLine(_ bytes: ArraySlice<UInt8>, _ events: inout [Event]) {
+    count += bytes.count
     line += bytes
     // An empty line is none.
     line.removeFirst(line.prefix { $0 == UInt8(ascii: "\n") }.count)
     let end = line.firstIndex(of: UInt8(ascii: "\n")) ?? line.endIndex
-    if end > Self.longestLine {
-      let problem = "\(name) has printed more than \(Self.longestLine) bytes without a line"
-      return events.append(.problem(problem))
+    if end > Self.longestLine || end == line.endIndex && count > Self.longestLine {
+      return fail("has printed more than \(Self.longestLine) bytes without a line", &events)
     }
     if end == line.endIndex { return }
-    hasLine = true
     let text = String(validating: line[..<end], as: UTF8.self)
     guard let text, text == VisibleText.line(text) else {
-      return events.append(.problem("\(name) has printed a line that is no text"))
+      return fail("has printed a line that is no text", &events)
     }
+    guard hasGuard else {
+      return fail("runs without its guard, as this daemon is not started by its own name", &events)
+    }
+    hasLine = true
     events.append(.line(text))
-    drop(line[end...], &events)
+    drop(line[end...].dropFirst(), &events)
     line = []
   }
 
-  /// Drops what follows the line, at most so much in a while.
+  /// It is of no use.
+  private func fail(_ what: String, _ events: inout [Event]) {
+    dropOutput()
+    events.append(.problem("\(name) \(what)"))
+  }
+
+  /// Drops what follows the line, and reads no more for a while.
   private func drop(_ bytes: ArraySlice<UInt8>, _ events: inout [Event]) {
-    guard bytes.contains(where: { $0 != UInt8(ascii: "\n") }) else { return }
-    if !hasExcess { events.append(.excess) }
-    hasExcess = true
+    if bytes.isEmpty { return }
+    if !hasExcess, bytes.contains(where: { $0 != UInt8(ascii: "\n") }) {
+      hasExcess = true
+      events.append(.excess)
+    }
     deadline = .after(Self.pause)
-    if let output = output?.rawValue { epoll_ctl(poll, EPOLL_CTL_DEL, output, nil) }
+    if let output = output?.rawValue { ignore(output) }
+  }
+
+  private func dropOutput() {
+    if let output = output?.rawValue { ignore(output) }
+    output = nil
   }
 
   private func listen(to descriptor: Int32) {
@@ -130,19 +171,28 @@ final class Elector {
     epoll_ctl(poll, EPOLL_CTL_ADD, descriptor, &event)
   }
 
+  private func ignore(_ descriptor: Int32) { epoll_ctl(poll, EPOLL_CTL_DEL, descriptor, nil) }
+
   // MARK: Its end
 
-  private func readReport(_ events: inout [Event]) {
+  private func readReports(_ events: inout [Event]) {
     var report = clease_report()
-    let count = CLinux.read(reports.rawValue, &report, MemoryLayout<clease_report>.size)
-    if count < 0 || isGone { return }
-    if count > 0 { return events.append(.ended(how(report))) }
-    // The guard ends. Its number is its group's until it is waited for, unless other code of the process does that.
-    var info = siginfo_t()
-    if waitid(P_PID, id_t(guardian), &info, WEXITED | WNOWAIT) == 0 { kill() }
+    let size = MemoryLayout<clease_report>.size
+    while CLinux.read(reports.rawValue, &report, size) == size {
+      if report.status == CLEASE_BEGUN {
+        hasGuard = true
+      } else {
+        events.append(.ended(how(report)))
+      }
+    }
+  }
+
+  /// The guard has ended; nothing is left, unless somebody has killed it.
+  private func readEnd(_ events: inout [Event]) {
+    var ready = pollfd(fd: end.rawValue, events: Int16(POLLIN), revents: 0)
+    guard CLinux.poll(&ready, 1, 0) > 0 else { return }
+    readReports(&events)
     waitpid(guardian, nil, 0)
-    isGone = true
-    epoll_ctl(poll, EPOLL_CTL_DEL, reports.rawValue, nil)
     events += [.ended("\(name) was killed with its guard"), .gone]
   }
 
@@ -215,7 +265,7 @@ extension Elector {
       &attributes, Int16(POSIX_SPAWN_SETPGROUP) | Int16(POSIX_SPAWN_SETSIGMASK))
     var process: pid_t = 0
     let error = posix_spawn(&process, "/proc/self/exe", &actions, &attributes, arguments, texts)
-    if error != 0 { throw Failure(command[0], error) }
+    if error != 0 { throw Failure("/proc/self/exe", error) }
     return process
   }
 }

@@ -68,12 +68,17 @@ public final class Lease: Sendable {
 
   @inline(never) var current: State { state.withLock { $0 } }
 
-  func set(_ token: String?) { state.withLock { $0.token = token } }
+  /// Sets the token of the follower that has the lease.
+  func set(_ token: String?, by follower: LeaseFollower) {
+    state.withLock { if $0.follower === follower { $0.token = token } }
+  }
 
   /// Whether a follower has it now: one at a time does.
   func isTaken(by follower: LeaseFollower) -> Bool {
     state.withLock { state in
-      if state.follower?.isReplaceable ?? true { state.follower = follower }
+      if state.follower?.isReplaceable(with: state.token) ?? true {
+        (state.follower, state.token) = (follower, nil)
+      }
       return state.follower === follower
     }
   }

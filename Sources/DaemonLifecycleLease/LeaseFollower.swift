@@ -122,8 +122,11 @@ final class LeaseFollower: LifecyclePart {
   func grant(_ token: String) { look { $0.granted = token } }
   func revoke() { look { ($0.granted, $0.isRevoked) = (nil, true) } }
 
-  /// Whether another daemon may have the lease: this one has ended, or is a mock, of which a test may leave some behind.
-  var isReplaceable: Bool { isMock || daemon?.position(for: lease.reason).isOver ?? true }
+  /// Whether another subject may have the lease: this one has ended, and keeps it for nothing; or is a mock, of which a test
+  /// may leave some behind.
+  func isReplaceable(with token: String?) -> Bool {
+    isMock || (token == nil && daemon?.position(for: lease.reason).isOver ?? true)
+  }
 
   // MARK: Looking
 
@@ -221,7 +224,7 @@ final class LeaseFollower: LifecyclePart {
 
   /// The subject is closed.
   private func drop() {
-    if !isRefused { lease.set(nil) }
+    lease.set(nil, by: self)
     elector = nil
     let number = poll.exchange(-1, ordering: .relaxed)
     if number >= 0 { CLinux.close(number) }
@@ -257,16 +260,16 @@ final class LeaseFollower: LifecyclePart {
   private func hold(_ token: String, _ daemon: LifecycleCore) {
     guard rules.printed() else { return }
     problem = nil
-    lease.set(token)
+    lease.set(token, by: self)
     let cause = LifecycleCause(.other("the lease \(lease.name), token \(token)"))
     daemon.takeOwn(LifecycleEvent(.resume(for: lease.reason), cause: cause))
   }
 
   private func endElector() {
-    lease.set(nil)
+    lease.set(nil, by: self)
     rules.ends()
     end = .after(Elector.patience)
-    elector?.end()
+    elector?.finish()
     if isMock { rules.isGone() }
   }
 
@@ -275,7 +278,7 @@ final class LeaseFollower: LifecyclePart {
     guard rules.ended(at: daemon.now, delays: !isMock) else { return }
     if isMock { rules.isGone() }
     guard wasHeld else { return note(how) }
-    lease.set(nil)
+    lease.set(nil, by: self)
     if daemon.position(for: lease.reason).isTerminating {
       warn(
         "it is lost before the daemon has saved its state: \(how). Under systemd, set KillMode=mixed."

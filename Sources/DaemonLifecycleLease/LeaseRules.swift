@@ -66,6 +66,9 @@ struct LeaseRules {
     (isKept, deadline) = (false, .distantFuture)
     if hasExited { return nil }
     let isSettled = position.isSettled && !position.isTerminating
+    // Somebody else has removed it.
+    let isExposed = !position.hasReason && !position.isTerminating && !position.isOver
+    if phase != .held, isExposed { return .pause }
     switch phase {
     case .idle:
       guard canStart, isSettled, position.hasReason, !position.hasOthers, !isAsked, !hasElector
@@ -78,9 +81,11 @@ struct LeaseRules {
       // Without any reason it is about to leave the background.
       let isPaused = isSettled && (position.hasReason || position.hasOthers)
       guard isPaused || isAsked || position.isOver else { break }
-      if !position.hasReason, !position.isTerminating { return .pause }
-      if !position.hasAbandonedHooks { return .end }
-      (isKept, deadline) = (true, now.advanced(by: .seconds(1)))
+      guard !position.hasAbandonedHooks else {
+        (isKept, deadline) = (true, now.advanced(by: .seconds(1)))
+        break
+      }
+      return isExposed ? .pause : .end
     case .lost:
       if position.isOver || isSettled && position.hasReason {
         if position.hasAbandonedHooks, handover != nil {

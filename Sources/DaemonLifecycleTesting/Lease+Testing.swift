@@ -16,7 +16,7 @@ extension Lease {
   /// #expect(mock.state == .background)
   /// ```
   ///
-  /// It launches the mock, as a test's other events do.
+  /// It launches the mock, as a test's other events do, unless that is for ``MockLifecycleSubject/launch()`` to do.
   public func grant(token: String = "1") {
     launch()
     grantToMock(token)

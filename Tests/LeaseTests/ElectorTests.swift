@@ -57,7 +57,11 @@ import Testing
       "echo 5; sleep 1000; true", "sleep 1000 & echo 5; exec sleep 1000",
       // Its input ends.
       "trap '' TERM; echo 5; exec cat",
+      // What leaves its group, or its session.
+      "timeout 1000 sh -c 'echo 5; exec sleep 1000'; true",
+      "setsid sleep 1000 & (setsid sleep 1000 &) ; echo 5; exec sleep 1000",
       // Nothing but SIGKILL ends these.
+      "(setsid sh -c 'trap \"\" TERM; while :; do sleep 1; done' &) ; echo 5; exec cat",
       "trap '' TERM; echo 5; while :; do sleep 1; done",
       "trap '' TERM; (sleep 1000) & echo 5; exec cat",
     ], [SIGKILL, SIGTERM]
@@ -117,6 +121,20 @@ import Testing
     daemon.send(SIGTERM)
     #expect(try daemon.wait() == .status(0))
     #expect(daemon.output.contains("has saved with 5"))
+  }
+
+  /// A child that the daemon has forked, and that goes on, has its ends of the pipes, too.
+  @Test func aForkOfTheDaemonKeepsNothing() throws {
+    let daemon = try daemon(["sh", "-c", "echo 5; read -r line; sleep 0.1"], "forking")
+    for _ in 1...2 {
+      try daemon.expect("works with 5")
+      daemon.send(SIGUSR1)
+      try daemon.expect("has saved with")
+      daemon.send(SIGUSR2)
+    }
+    try daemon.expect("works with 5")
+    daemon.send(SIGKILL)
+    #expect(try daemon.wait() == .signal(SIGKILL))
   }
 
   @Test func itInheritsNothing() throws {

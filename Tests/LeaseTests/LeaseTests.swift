@@ -2,6 +2,7 @@
 import DaemonLifecycle
 import DaemonLifecycleLease
 import DaemonLifecycleTesting
+import Dispatch
 import Synchronization
 import TestSupport
 import Testing
@@ -20,7 +21,19 @@ private final class Writer: ForegroundObserver, BackgroundObserver, StateObserve
   var words: [String] { log.withLock { $0 } }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct LeaseTests {
+private actor BlockedObserver: BackgroundObserver {
+  nonisolated let isAtWork = Atomic<Bool>(false)
+  nonisolated let goesOn = DispatchSemaphore(value: 0)
+
+  func work() {
+    isAtWork.store(true, ordering: .relaxed)
+    wait()
+  }
+  private nonisolated func wait() { goesOn.wait() }
+  func didEnterBackground(_: DidEnterBackground) {}
+}
+
+@Suite(.timeLimit(.minutes(1)), .offThePool) struct LeaseTests {
   private let lease = Lease("ledger", command: ["/no/such/elector"])
   private var configuration: LifecycleConfiguration {
     var configuration = LifecycleConfiguration(logging: .off)
@@ -159,6 +172,36 @@ private final class Writer: ForegroundObserver, BackgroundObserver, StateObserve
     _ = token
   }
 
+  /// Nobody else can have it meanwhile.
+  @Test func goesOnWithALeaseThatIsKept() async throws {
+    let mock = MockLifecycleSubject(configuration: configuration)
+    let gate = AsyncStream.makeStream(of: Void.self)
+    let token = mock.observe(DidEnterBackground.self) { _ in
+      await Task { for await _ in gate.stream {} }.value
+    }
+    lease.grant(token: "7")
+    try await mock.waitUntilInForeground()
+    mock.inject(.sigusr1)
+    await mock.advance(by: .seconds(60))
+    mock.inject(.sigusr2)
+    try await eventually { mock.state == .foreground }
+    #expect(lease.token == "7")
+    gate.continuation.finish()
+    _ = token
+  }
+
+  /// Its reason is public, and nobody else's to remove.
+  @Test func isNeededWhoeverSaysOtherwise() async throws {
+    let mock = MockLifecycleSubject(configuration: configuration)
+    try await mock.waitUntilSettled()
+    mock.resume(for: lease.reason)
+    try await eventually { mock.state == .background }
+    try await mock.waitUntilSettled()
+    #expect(mock.state == .background)
+    lease.grant(token: "7")
+    try await mock.waitUntilInForeground()
+  }
+
   @Test func aStopThatAbandonsWorkKeepsIt() async throws {
     let mock = MockLifecycleSubject(configuration: configuration)
     let gate = AsyncStream.makeStream(of: Void.self)
@@ -216,6 +259,43 @@ private final class Writer: ForegroundObserver, BackgroundObserver, StateObserve
     try await eventually { third.state == .foreground }
     third.terminate()
     #expect(try await last.status == 0)
+  }
+
+  /// One that has ended and is released later takes nothing from the one that has the lease now.
+  @Test func isNotTakenByWhatIsLeftOfAnother() async throws {
+    var old: MockLifecycleSubject? = MockLifecycleSubject(configuration: configuration)
+    lease.grant(token: "7")
+    try await old?.waitUntilInForeground()
+    let new = MockLifecycleSubject(configuration: configuration)
+    lease.grant(token: "8")
+    try await new.waitUntilInForeground()
+    try await old?.send(.sigterm)
+    #expect(lease.token == "8")
+    old = nil
+    #expect(lease.token == "8" && new.state == .foreground)
+  }
+
+  /// An actor that was never told of the pause may work on.
+  @Test(.serialized, arguments: [false, true]) func isKeptWhileAnActorIsBlocked(isLost: Bool)
+    async throws
+  {
+    let mock = MockLifecycleSubject(configuration: configuration)
+    let observer = BlockedObserver()
+    mock.addObserver(observer)
+    lease.grant(token: "7")
+    try await mock.waitUntilInForeground()
+    let work = Task { await observer.work() }
+    try await eventually { observer.isAtWork.load(ordering: .relaxed) }
+    if isLost { lease.revoke() } else { mock.inject(.sigusr1) }
+    await mock.advance(by: .seconds(60))
+    try await eventually { mock.state == .background }
+    if isLost {
+      #expect(mock.immediateExitStatus == 70)
+    } else {
+      #expect(lease.token == "7")
+    }
+    observer.goesOn.signal()
+    await work.value
   }
 
   /// Two would wait for each other.

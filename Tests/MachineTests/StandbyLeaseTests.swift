@@ -6,7 +6,8 @@ import Testing
   private static let elector = """
     exec flock /var/lib/standby/lock sh -c '
       n=$(($(cat /var/lib/standby/fence 2>/dev/null || echo 0) + 1))
-      echo $n >/var/lib/standby/fence; echo $n; exec cat'
+      echo $n >/var/lib/standby/fence.new
+      mv /var/lib/standby/fence.new /var/lib/standby/fence; echo $n; exec cat'
     """
 
   private func instances(

@@ -204,6 +204,9 @@ import Testing
     try await eventually {
       sayings.withLock { $0.contains { $0.hasPrefix("a is refused with the token 7: 8 has") } }
     }
+    // Nor does it hold for ever a lease that is of no use.
+    await replicas[0].2.advance(by: .seconds(10))
+    try await eventually { replicas[0].2.ending?.status == 1 }
   }
 
   @Test(arguments: ["", "ledger/694d", "-1", "1 2", #"{"create_revision":}"#])

@@ -2,16 +2,20 @@
 // The process between a daemon and the command that elects it.
 //
 // It is the daemon's own program, started anew by posix_spawn(3), which costs the same however much memory the daemon has:
-// before `main` it finds `CLEASE_VARIABLE`, runs the command that its arguments are, and is never a daemon. It has three
-// descriptors: its standard input, which ends with the daemon; the command's output; and `CLEASE_REPORTS`.
+// before `main` it finds `CLEASE_VARIABLE`, runs the command that its arguments are, and is never a daemon. It has four
+// descriptors: its standard input, which ends with the daemon; the command's output; the daemon's standard error; and
+// `CLEASE_REPORTS`. SIGTERM has it end the command, and SIGUSR1 kill it, with all that it has started.
 #pragma once
 
 #include <fcntl.h>
+#include <sys/types.h>
 
 /// The variable that makes a process a guard: its value is the process ID of the daemon.
 #define CLEASE_VARIABLE "DAEMONLIFECYCLE_LEASE_GUARD"
-/// The descriptor to which it writes a report, before it ends what the command has left, and itself.
+/// The descriptor to which it writes a report as it begins, and another when the command has ended by itself.
 #define CLEASE_REPORTS 3
+/// The status in the first report.
+#define CLEASE_BEGUN -1
 /// How long, in milliseconds, all have between SIGTERM and SIGKILL.
 #define CLEASE_PATIENCE 2000
 
@@ -24,6 +28,9 @@ typedef struct {
 /// 0 where a guard can be started; EPERM in a program with privileges that its caller may lack, since anybody could set the
 /// variable; ENOSYS where the C library passes no arguments to what runs before `main`.
 int clease_problem(void);
+
+/// A descriptor that is readable when the process has ended; -1 and errno.
+int clease_pidfd(pid_t process);
 
 /// Has a read(2) from the file fail with EAGAIN where it would wait.
 static inline void clease_never_wait(int fd) { fcntl(fd, F_SETFL, O_NONBLOCK); }  // variadic

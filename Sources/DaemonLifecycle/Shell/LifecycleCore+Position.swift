@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-// For what keeps the daemon in the background for a reason of its own, as a lease does. None of it may be called under a lock
-// that a part takes as it receives a fact.
+// For what keeps the daemon in the background for a reason of its own, as a lease does.
 extension LifecycleCore {
   /// Where the daemon is. A tuple, since the metadata of a type is more than all else here.
   ///
   /// - `isSettled`: it is in the background, and no transition is under way: work has ended, and state is saved.
   /// - `hasReason`, `hasOthers`: whether the reason is there, and whether any other is.
-  /// - `hasAbandonedHooks`: a hook that was abandoned still runs.
+  /// - `hasAbandonedHooks`: one has not ended, or never got its executor, where others may work on.
   /// - `isLost`: other code has closed the daemon's descriptors, so that it ends.
   package typealias Position = (
     isSettled: Bool, hasReason: Bool, hasOthers: Bool, hasAbandonedHooks: Bool,
@@ -21,7 +20,7 @@ extension LifecycleCore {
       let isThere = reasons.contains(reason)
       return (
         state.machine.registry.state == .background && !state.machine.registry.isInTransition,
-        isThere, reasons.count > (isThere ? 1 : 0), state.machine.calls.abandonedCount > 0,
+        isThere, reasons.count > (isThere ? 1 : 0), !state.machine.calls.unfinished.isEmpty,
         state.machine.isTerminating,
         state.machine.isClosed || state.machine.registry.state == .terminated,
         state.machine.stop.isLost
@@ -29,6 +28,7 @@ extension LifecycleCore {
     }
   }
 
-  /// Handles a request of the daemon's own before this returns: beside a mock's inputs, which launch it.
+  /// Handles a request of the daemon's own before this returns: beside a mock's inputs, which launch it. Not to be called under
+  /// a lock that a part takes as it receives a fact.
   package func takeOwn(_ event: LifecycleEvent) { handle(.event(event)) }
 }

@@ -92,7 +92,7 @@ final class PostgresEngine: Engine {
     let settings = [
       "port=\(port)", "listen_addresses=*", "unix_socket_directories=", "fsync=off",
       "shared_buffers=16MB", "tcp_keepalives_idle=1", "tcp_keepalives_interval=1",
-      "tcp_keepalives_count=3",
+      "tcp_keepalives_count=3", "tcp_user_timeout=3000",
     ]
     return user + "\(Self.programs)/postgres -D \(folder)/data "
       + settings.map { "-c \($0)" }.joined(separator: " ")

@@ -11,6 +11,8 @@ import Glibc
     case saving, slow
     /// Its work does not end, and is abandoned.
     case stuck
+    /// It forks as its work begins; each fork goes on as long as the daemon.
+    case forking
   }
 
   static func main() {
@@ -25,6 +27,7 @@ import Glibc
       lifecycle.addObserver(Saver(lease, behaviour), timeout: .seconds(10))
       lifecycle.addForeground(name: "work") {
         print("works with \(lease.token ?? "no token")")
+        if behaviour == .forking { forkIdle() }
         if behaviour == .stuck { await Task.detached { while true { usleep(100_000) } }.value }
         for try await _ in lifecycle.ticks(every: .seconds(1)) {}
       }
@@ -46,4 +49,15 @@ final class Saver: StateObserver {
     sleep(seconds)
     print("has saved with \(lease.token ?? "no token")")
   }
+}
+
+/// fork(2), which Swift does not import. The child closes what a test waits for, and ends with the daemon.
+private func forkIdle() {
+  typealias Fork = @convention(c) () -> pid_t
+  guard let symbol = dlsym(nil, "fork") else { return }
+  let parent = getpid()
+  guard unsafeBitCast(symbol, to: Fork.self)() == 0 else { return }
+  for descriptor: Int32 in [1, 2, 9] { close(descriptor) }
+  while getppid() == parent { usleep(10_000) }
+  _exit(0)
 }
