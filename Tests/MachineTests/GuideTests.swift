@@ -43,7 +43,7 @@ import Testing
     let names = try FileManager.default.subpathsOfDirectory(atPath: folder).filter { name in
       ["service", "socket", "target"].contains((name as NSString).pathExtension)
     }
-    #expect(names.count == 10)
+    #expect(names.count == 11)
     let guide = try Package.read("systemd/README.md")
     for name in names {
       let lines = try Package.read("systemd/" + name).split(separator: "\n")
