@@ -57,6 +57,7 @@ public struct Listener: Sendable {
 }
 public let lease = Lease("ledger", command: [])
 public let ledger: Ledger = some()
+public struct Refused: Error { public init() {} }
 public actor Ledger {
   public init() throws {}
   public func post(fencedBy token: String) async throws {}

@@ -210,9 +210,9 @@ extension Elector {
   /// Why a command can't be run.
   struct Failure: Error, CustomStringConvertible {
     let description: String
-    static let noCommand = Failure(description: "it has no command")
+    static let noCommand = Failure("it has no command")
 
-    private init(description: String) { self.description = description }
+    init(_ description: String) { self.description = description }
     init(_ name: String, _ error: Int32) {
       description = "\(name) can't be run: \(String(cString: strerror(error))) (errno \(error))"
     }

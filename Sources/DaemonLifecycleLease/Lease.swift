@@ -6,7 +6,10 @@ import Synchronization
 /// What one daemon of several holds while it is the active one. A command, the *elector*, decides which one that is.
 ///
 /// ```swift
-/// let lease = Lease("ledger", command: ["etcdctl", "lock", "-w", "json", "--ttl=5", "ledger"])
+/// let lease = Lease(
+///   "ledger",
+///   command: ["etcdctl", "lock", "-w", "json", "--ttl=5", "ledger"],
+///   tokenKey: "create_revision")
 /// configuration.interfaces.append(.pausing(without: lease))
 /// …
 /// lifecycle.addForeground(name: "posting") {
@@ -17,7 +20,7 @@ import Synchronization
 /// }
 /// ```
 ///
-/// The first line that the elector prints means "you are active", and is the ``token``; its end means "you are not".
+/// The first line that the elector prints means "you are active", and has the ``token``; its end means "you are not".
 /// Until then, and from then on, the daemon is in the background. The elector runs whenever nothing else keeps the daemon
 /// there, and is run again when it has ended, after 0.1 to 2 s. It is ended, with SIGTERM, when the daemon has saved its
 /// state: in a stop, before a suspend, and in a pause for another reason, such as an operator's. With the daemon it ends,
@@ -31,6 +34,7 @@ public final class Lease: Sendable {
   /// The name in the status, the journal and the reason.
   public let name: String
   let command: [String]
+  private let tokenKey: String?
   let handover: Duration?
   let environment: ServiceEnvironment
 
@@ -48,19 +52,21 @@ public final class Lease: Sendable {
   ///   - command: The elector and its arguments. Its program is searched for in `PATH`. Its standard input is a pipe that
   ///     ends with the daemon, and its standard error is the daemon's. It inherits no other descriptor, no signal mask or
   ///     disposition, and no variable that is meant for the daemon alone, such as `NOTIFY_SOCKET`.
+  ///   - tokenKey: The key of the token, where the line is a JSON object. Default `nil`: the token is the line.
   ///   - handover: How long a pause and its save may take when the lease was lost. Then the process ends with the status
   ///     70, since another daemon may be active. It should be less than the lease's time to live. Default 3 s; `nil`: as long
   ///     as the hooks have.
   ///   - environment: The variables of which the elector has those that are meant for children.
   public init(
-    _ name: String, command: [String], handover: Duration? = .seconds(3),
-    environment: ServiceEnvironment = .current
+    _ name: String, command: [String], tokenKey: String? = nil,
+    handover: Duration? = .seconds(3), environment: ServiceEnvironment = .current
   ) {
     (self.name, self.command, self.environment) = (name, command, environment)
+    self.tokenKey = tokenKey
     self.handover = handover.map(\.bounded)
   }
 
-  /// The line that the elector has printed, with which writes are fenced; `nil` while the lease is not held.
+  /// What the elector has printed, with which writes are fenced; `nil` while the lease is not held.
   ///
   /// It is `nil` from a loss on, so work in the foreground may find it so before its pause, and the save of that pause has
   /// none. In a stop, and in a pause for another reason, it is there until the elector is being ended, after the save.
@@ -87,6 +93,21 @@ public final class Lease: Sendable {
   package var daemon: LifecycleCore? { current.follower?.daemon }
   package func grantToMock(_ token: String) { current.follower?.grant(token) }
   package func revokeFromMock() { current.follower?.revoke() }
+
+  /// The token in a line, or why there is none.
+  func token(in line: String) -> Result<String, Elector.Failure> {
+    guard let tokenKey else { return .success(line) }
+    let value = line.firstRange(of: "\"\(tokenKey)\":").map {
+      line[$0.upperBound...].drop { $0 == " " }
+    }
+    let token =
+      value?.first == "\""
+      ? value?.dropFirst().prefix { $0 != "\"" } : value?.prefix { $0.isASCII && $0.isNumber }
+    guard let token, !token.isEmpty else {
+      return .failure(.init("\(program) has printed a line without \"\(tokenKey)\""))
+    }
+    return .success(String(token))
+  }
 
   /// The elector's name, for sentences.
   var program: String { VisibleText.line(command.first ?? "") }

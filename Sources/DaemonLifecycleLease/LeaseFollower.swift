@@ -204,11 +204,7 @@ final class LeaseFollower: LifecyclePart {
 
   /// Has an elector that has not ended in time killed, and the alarm set.
   private func plan(_ daemon: LifecycleCore, _ hooksEnd: MonotonicTime?) {
-    if elector == nil || rules.isKept {
-      end = .distantFuture
-    } else {
-      end = min(end, hooksEnd ?? end)
-    }
+    end = elector == nil || rules.isKept ? .distantFuture : min(end, hooksEnd ?? end)
     if end <= .now() {
       end = .distantFuture
       warn("it has not ended after SIGTERM, and is killed.")
@@ -244,7 +240,11 @@ final class LeaseFollower: LifecyclePart {
 
   private func take(_ event: Elector.Event, _ daemon: LifecycleCore) {
     switch event {
-    case .line(let token): hold(token, daemon)
+    case .line(let line):
+      switch lease.token(in: line) {
+      case .success(let token): hold(token, daemon)
+      case .failure(let failure): take(.problem(failure.description), daemon)
+      }
     case .excess: warn("\(lease.program) prints more than a line, which is ignored.")
     case .problem(let sentence):
       note(sentence)
@@ -261,6 +261,7 @@ final class LeaseFollower: LifecyclePart {
     guard rules.printed() else { return }
     problem = nil
     lease.set(token, by: self)
+    daemon.take(.fact(.info("The lease \(lease.name) is held: token \(token).")))
     let cause = LifecycleCause(.other("the lease \(lease.name), token \(token)"))
     daemon.takeOwn(LifecycleEvent(.resume(for: lease.reason), cause: cause))
   }
@@ -279,18 +280,16 @@ final class LeaseFollower: LifecyclePart {
     if isMock { rules.isGone() }
     guard wasHeld else { return note(how) }
     lease.set(nil, by: self)
-    if daemon.position(for: lease.reason).isTerminating {
-      warn(
-        "it is lost before the daemon has saved its state: \(how). Under systemd, set KillMode=mixed."
-      )
-    }
+    let isTooEarly = daemon.position(for: lease.reason).isTerminating
+    let advice = " It was needed until state is saved; under systemd, set KillMode=mixed."
+    warn("it is lost: \(how).\(isTooEarly ? advice : "")")
     pause(daemon, because: "the lease \(lease.name) is lost: \(how)")
   }
 
   private func note(_ sentence: String) {
     if sentence != problem {
       warn(
-        "\(sentence). It is run again, at least every \(LeaseRules.longestDelay.components.seconds) s."
+        "\(sentence). It is run again, after \(LeaseRules.longestDelay.components.seconds) s at most."
       )
     }
     problem = sentence

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
-import DaemonLifecycleLease
 import DaemonLifecycleTesting
 import Dispatch
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import DaemonLifecycleLease
 
 private final class Writer: ForegroundObserver, BackgroundObserver, StateObserver,
   TerminationObserver
@@ -24,6 +25,11 @@ private final class Writer: ForegroundObserver, BackgroundObserver, StateObserve
 private actor BlockedObserver: BackgroundObserver {
   nonisolated let isAtWork = Atomic<Bool>(false)
   nonisolated let goesOn = DispatchSemaphore(value: 0)
+  /// Not on Swift's pool, which may have two threads for all tests.
+  private let executor: LifecycleSerialExecutor
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  init(_ lifecycle: any LifecycleObservable) { executor = lifecycle.makeSerialExecutor() }
 
   func work() {
     isAtWork.store(true, ordering: .relaxed)
@@ -33,7 +39,7 @@ private actor BlockedObserver: BackgroundObserver {
   func didEnterBackground(_: DidEnterBackground) {}
 }
 
-@Suite(.timeLimit(.minutes(1)), .offThePool) struct LeaseTests {
+@Suite(.timeLimit(.minutes(5))) struct LeaseTests {
   private let lease = Lease("ledger", command: ["/no/such/elector"])
   private var configuration: LifecycleConfiguration {
     var configuration = LifecycleConfiguration(logging: .off)
@@ -280,7 +286,7 @@ private actor BlockedObserver: BackgroundObserver {
     async throws
   {
     let mock = MockLifecycleSubject(configuration: configuration)
-    let observer = BlockedObserver()
+    let observer = BlockedObserver(mock)
     mock.addObserver(observer)
     lease.grant(token: "7")
     try await mock.waitUntilInForeground()
@@ -296,6 +302,15 @@ private actor BlockedObserver: BackgroundObserver {
     }
     observer.goesOn.signal()
     await work.value
+  }
+
+  @Test(arguments: [
+    (#"{"header":{"revision":9},"create_revision":8,"lease":1}"#, "8"),
+    (#"{"create_revision": "12"}"#, "12"), (#"{"create_revision":}"#, nil), ("8", nil),
+  ]) func aTokenIsFoundByItsKey(_ line: String, _ token: String?) {
+    let lease = Lease("ledger", command: ["etcdctl"], tokenKey: "create_revision")
+    #expect((try? lease.token(in: line).get()) == token)
+    #expect((try? Lease("ledger", command: []).token(in: line).get()) == line)
   }
 
   /// Two would wait for each other.

@@ -60,7 +60,7 @@ extension LifecycleCore {
 
   /// Takes an input of a part.
   @inline(never)
-  func take(_ input: SourceInput) {
+  package func take(_ input: SourceInput) {
     switch input {
     case .event(let event): receive(event)
     case .unitJob(let job): unitJobIsKnown(job)
