@@ -88,24 +88,25 @@ static void guard(pid_t parent, char **command) {
   report(0, CLEASE_BEGUN);
   prctl(PR_SET_NAME, "lease-guard");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (int number = 1; number < NSIG; number++) {
-    int is_used = number == SIGCHLD || number == SIGTERM || number == SIGUSR1;
-    signal(number, is_used ? SIG_DFL : SIG_IGN);
-    if (is_used) sigaddset(&signals, number);
-  }
+  sigset_t signals, asked;
+  sigemptyset(&asked);
+  sigaddset(&asked, SIGTERM);
+  sigaddset(&asked, SIGUSR1);
+  signals = asked;
+  sigaddset(&signals, SIGCHLD);
+  for (int number = 1; number < NSIG; number++) signal(number, sigismember(&signals, number) > 0 ? SIG_DFL : SIG_IGN);
   sigprocmask(SIG_SETMASK, &signals, NULL);
 
   pid_t self = getpid(), child = fork();
   if (child == 0) run(command, self);
   if (child < 0) return report(errno, 0);
   close(1);
-  // Until the daemon has ended, or its end of the guard's input, which a child of the daemon's may have, too; until a signal
-  // comes; or until the command has ended.
+  // Until the daemon has ended, or its end of the guard's input, which a child of the daemon's may have, too; until it asks;
+  // or until the command has ended: SIGCHLD would come when it is stopped, too, or when another process ends.
   struct pollfd ends[] = {{.fd = 0}, {.fd = clease_pidfd(parent), .events = POLLIN},
-                          {.fd = signalfd(-1, &signals, SFD_CLOEXEC), .events = POLLIN}};
-  if (getppid() == parent) while (poll(ends, 3, -1) < 0 && errno == EINTR) {}
+                          {.fd = clease_pidfd(child), .events = POLLIN},
+                          {.fd = signalfd(-1, &asked, SFD_CLOEXEC), .events = POLLIN}};
+  if (getppid() == parent) while (poll(ends, 4, -1) < 0 && errno == EINTR) {}
   int status = 0;
   if (waitpid(child, &status, WNOHANG) == child) report(0, status);
   end_all(&signals);

@@ -137,6 +137,19 @@ import Testing
     #expect(try daemon.wait() == .signal(SIGKILL))
   }
 
+  /// Neither that it is stopped for a while, nor the end of what it has started, is its own.
+  @Test func itGoesOnAfterAStop() throws {
+    let script = """
+      echo 5; (sleep 0.01 &); (sleep 0.2; kill -CONT $$) & kill -STOP $$; wait
+      sleep 0.1; echo goes on >&2; exec cat
+      """
+    let daemon = try daemon(["sh", "-c", script])
+    try daemon.expect("goes on")
+    daemon.send(SIGTERM)
+    #expect(try daemon.wait() == .status(0))
+    #expect(daemon.output.contains("has saved with 5"))
+  }
+
   @Test func itInheritsNothing() throws {
     let script = """
       echo $(ls /proc/self/fd) ${NOTIFY_SOCKET-none} ${DAEMONLIFECYCLE_LEASE_GUARD-none} \
