@@ -9,9 +9,10 @@ import DaemonSystemd
 /// `CLease.h`.
 final class Elector {
   enum Event {
+    /// It has printed its line, with this token.
     case line(String)
-    /// It prints more than its line.
-    case excess
+    /// It prints more than its line: a sentence.
+    case excess(String)
     /// What is wrong with it.
     case problem(String)
     /// It has ended by itself, or could not be run. What it may have left is being ended.
@@ -28,6 +29,7 @@ final class Elector {
   /// How long it may live on when it has closed its output before its line: as a rule it ends at once, and that says more.
   private static let silence = Duration.milliseconds(200)
 
+  private let lease: Lease
   private let name: String
   private let guardian: pid_t
   /// An epoll(7) descriptor, which is readable when there are events. What is closed here leaves it first, since a fork of the
@@ -48,20 +50,21 @@ final class Elector {
   /// When `read` is to be called, even if there are no events.
   private(set) var deadline = MonotonicTime.distantFuture
 
-  init(_ command: [String], _ environment: ServiceEnvironment, poll: Int32) throws(Failure) {
-    guard let name = command.first, !name.isEmpty else { throw .noCommand }
-    (self.name, self.poll) = (name, poll)
+  init(_ lease: Lease, poll: Int32) throws(Failure) {
+    guard let name = lease.command.first, !name.isEmpty else { throw Failure("it has no command") }
+    (self.lease, self.name, self.poll) = (lease, VisibleText.line(name), poll)
     let problem = clease_problem()
     if problem != 0 { throw Failure(name, problem) }
     let input = try Pipe(name)
     let output = try Pipe(name)
     let reports = try Pipe(name)
     guardian = try Self.spawn(
-      command, environment, [input.read.rawValue, output.write.rawValue, reports.write.rawValue])
+      lease, [input.read.rawValue, output.write.rawValue, reports.write.rawValue])
     end = OwnedDescriptor(owning: clease_pidfd(guardian))
     guard end.rawValue >= 0 else {
       let error = clinux_errno()
       _ = CLinux.kill(guardian, SIGUSR1)
+      waitpid(guardian, nil, 0)
       throw Failure(name, error)
     }
     self.input = input.takeWrite()
@@ -138,8 +141,11 @@ final class Elector {
     guard hasGuard else {
       return fail("runs without its guard, as this daemon is not started by its own name", &events)
     }
+    guard let token = lease.token(in: text) else {
+      return fail("has printed a line without \"\(lease.tokenKey ?? "")\"", &events)
+    }
     hasLine = true
-    events.append(.line(text))
+    events.append(.line(token))
     drop(line[end...].dropFirst(), &events)
     line = []
   }
@@ -155,7 +161,7 @@ final class Elector {
     if bytes.isEmpty { return }
     if !hasExcess, bytes.contains(where: { $0 != UInt8(ascii: "\n") }) {
       hasExcess = true
-      events.append(.excess)
+      events.append(.excess("\(name) prints more than a line, which is ignored."))
     }
     deadline = .after(Self.pause)
     if let output = output?.rawValue { ignore(output) }
@@ -210,7 +216,6 @@ extension Elector {
   /// Why a command can't be run.
   struct Failure: Error, CustomStringConvertible {
     let description: String
-    static let noCommand = Failure("it has no command")
 
     init(_ description: String) { self.description = description }
     init(_ name: String, _ error: Int32) {
@@ -243,10 +248,10 @@ extension Elector {
 
   /// Starts a guard with the descriptors 0, 1 and so on, in a process group of its own, with no signal blocked.
   private static func spawn(
-    _ command: [String], _ environment: ServiceEnvironment, _ descriptors: [Int32]
+    _ lease: Lease, _ descriptors: [Int32]
   ) throws(Failure) -> pid_t {
-    let variables = environment.childEnvironment(adding: [CLEASE_VARIABLE: "\(getpid())"])
-    let arguments = (["lease guard"] + command).map { strdup($0) } + [nil]
+    let variables = lease.environment.childEnvironment(adding: [CLEASE_VARIABLE: "\(getpid())"])
+    let arguments = (["lease guard"] + lease.command).map { strdup($0) } + [nil]
     let texts = variables.map { strdup("\($0.key)=\($0.value)") } + [nil]
     defer { for text in arguments + texts { free(text) } }
     var actions = posix_spawn_file_actions_t()

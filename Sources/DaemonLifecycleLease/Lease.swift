@@ -34,7 +34,7 @@ public final class Lease: Sendable {
   /// The name in the status, the journal and the reason.
   public let name: String
   let command: [String]
-  private let tokenKey: String?
+  let tokenKey: String?
   let handover: Duration?
   let environment: ServiceEnvironment
 
@@ -94,23 +94,16 @@ public final class Lease: Sendable {
   package func grantToMock(_ token: String) { current.follower?.grant(token) }
   package func revokeFromMock() { current.follower?.revoke() }
 
-  /// The token in a line, or why there is none.
-  func token(in line: String) -> Result<String, Elector.Failure> {
-    guard let tokenKey else { return .success(line) }
-    let value = line.firstRange(of: "\"\(tokenKey)\":").map {
-      line[$0.upperBound...].drop { $0 == " " }
-    }
+  /// The token in a line; `nil` where the line has no such key.
+  func token(in line: String) -> String? {
+    guard let tokenKey else { return line }
+    guard let key = line.firstRange(of: "\"\(tokenKey)\":") else { return nil }
+    let value = line[key.upperBound...].drop { $0 == " " }
     let token =
-      value?.first == "\""
-      ? value?.dropFirst().prefix { $0 != "\"" } : value?.prefix { $0.isASCII && $0.isNumber }
-    guard let token, !token.isEmpty else {
-      return .failure(.init("\(program) has printed a line without \"\(tokenKey)\""))
-    }
-    return .success(String(token))
+      value.first == "\""
+      ? value.dropFirst().prefix { $0 != "\"" } : value.prefix { $0.isASCII && $0.isNumber }
+    return token.isEmpty ? nil : String(token)
   }
-
-  /// The elector's name, for sentences.
-  var program: String { VisibleText.line(command.first ?? "") }
 
   /// The daemon's reason while it does not hold the lease.
   public var reason: BackgroundReason { BackgroundReason("waiting for the lease \(name)") }

@@ -231,7 +231,7 @@ final class LeaseFollower: LifecyclePart {
 
   private func start(_ daemon: LifecycleCore) {
     do throws(Elector.Failure) {
-      elector = try Elector(lease.command, lease.environment, poll: poll.load(ordering: .relaxed))
+      elector = try Elector(lease, poll: poll.load(ordering: .relaxed))
     } catch {
       ended(error.description, daemon)
       rules.isGone()
@@ -240,12 +240,8 @@ final class LeaseFollower: LifecyclePart {
 
   private func take(_ event: Elector.Event, _ daemon: LifecycleCore) {
     switch event {
-    case .line(let line):
-      switch lease.token(in: line) {
-      case .success(let token): hold(token, daemon)
-      case .failure(let failure): take(.problem(failure.description), daemon)
-      }
-    case .excess: warn("\(lease.program) prints more than a line, which is ignored.")
+    case .line(let token): hold(token, daemon)
+    case .excess(let sentence): warn(sentence)
     case .problem(let sentence):
       note(sentence)
       rules.delayNext(at: daemon.now)
