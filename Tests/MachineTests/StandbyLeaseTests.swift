@@ -6,7 +6,7 @@ import Testing
   private static let elector = """
     exec flock /var/lib/standby/lock sh -c '
       n=$(($(cat /var/lib/standby/fence 2>/dev/null || echo 0) + 1))
-      echo $n >/var/lib/standby/fence.new
+      echo $n >/var/lib/standby/fence.new; echo $$ >/var/lib/standby/pid
       mv /var/lib/standby/fence.new /var/lib/standby/fence; echo $n; exec cat'
     """
 
@@ -47,13 +47,70 @@ import Testing
         #expect(try await a.show("Result") == "success")
       }
       try await b.stop()
-      let (said, lines) = (
-        try await a.journal().map(\.message), try await machine.ledger()
-      )
+      let said = try await a.journal().map(\.message)
       #expect(!said.contains { $0.contains("KillMode=mixed") })
-      // Each number once, and no token after a higher one.
-      #expect(lines.map(\.number) == lines.indices.map { $0 + 1 })
-      #expect(lines.compactMap(\.token) == lines.compactMap(\.token).sorted())
+      try await machine.checkLedger()
+    }
+  }
+
+  /// One after the other, as a package does it: who runs goes on with a program that has no name any more.
+  @Test(arguments: Release.selected)
+  func anUpgradeHandsOver(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      let (a, b) = try await instances(machine)
+      func replaceProgram() async throws {
+        try await machine.expect(
+          "cp", "--remove-destination", "/opt/machine/bin/standby", "/usr/local/bin/standby")
+      }
+      try await replaceProgram()
+      try await b.restart()
+      try await machine.waitForContenders()
+      try await a.restart()
+      try await b.waitForMessage("b leads with the token 2")
+      try await machine.waitForContenders()
+      try await replaceProgram()
+      // The next elector of this one is run by the program that is gone.
+      _ = try await machine.shell("kill -KILL $(cat /var/lib/standby/pid)")
+      try await a.waitForMessage("a leads with the token 3")
+      try await machine.waitForContenders()
+      try await a.restart()
+      try await b.waitForMessage("b leads with the token 4")
+      try await machine.waitForContenders()
+      for service in [a, b] { try await service.stopsWell() }
+      try await machine.checkLedger()
+    }
+  }
+
+  /// Frozen as a whole, with its elector, it keeps a lease that has no time to live.
+  @Test(arguments: Release.selected)
+  func aFrozenOneGoesOn(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      let (a, b) = try await instances(machine)
+      try await machine.expect("systemctl", "freeze", a.name)
+      try await b.restart()
+      try await machine.waitForContenders()
+      let length = try await machine.read("/var/lib/standby/ledger").count
+      try await machine.expect("systemctl", "thaw", a.name)
+      try await machine.wait(
+        until: "[ $(stat -c %s /var/lib/standby/ledger) -gt $1 ]", "\(length)")
+      try await a.stopsWell()
+      try await b.waitForMessage("b leads with the token 2")
+      try await b.stopsWell()
+      try await machine.checkLedger()
+    }
+  }
+
+  /// Its elector lives, so that only the watchdog gives its lease to another.
+  @Test(arguments: Release.selected)
+  func oneThatHangsIsRestarted(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      let (a, b) = try await instances(machine, dropIn: "WatchdogSec=2s")
+      try await a.kill("STOP")
+      try await b.waitForMessage("b leads with the token 2")
+      try await a.waitForMessage("a stands by at")
+      try await a.waitForStatus { $0.hasPrefix("background, waiting for the lease ledger") }
+      try await b.stopsWell()
+      try await machine.checkLedger()
     }
   }
 
@@ -67,6 +124,34 @@ import Testing
       )
       try await a.stop()
       try await b.stop()
+    }
+  }
+
+  /// Stopped in the middle of a pause's save, and again: nobody else works before that has ended.
+  @Test(arguments: Release.selected)
+  func aStopWhileSavingKeepsIt(_ release: Release) async throws {
+    try await release.test { machine in
+      let lock = "/var/lib/" + machine.unique("lock")
+      var services: [Service] = []
+      for name in ["a", "b"] {
+        services.append(
+          try await machine.service(
+            name,
+            exec: "/opt/machine/bin/ProbeLease saving flock \(lock) sh -c 'echo \(name); exec cat'",
+            type: "notify", "KillMode=mixed"))
+      }
+      let (a, b) = (services[0], services[1])
+      try await a.start()
+      try await a.waitForMessage("works with a")
+      try await b.start()
+      try await a.kill("USR1")
+      let begun = try await a.waitForMessage("saves with a")
+      try await a.kill("TERM")
+      try await a.stopsWell()
+      let saved = try await a.waitForMessage("has saved with a", after: begun)
+      let taken = try await b.waitForMessage("works with b")
+      #expect(taken.isAfter(saved))
+      try await b.stopsWell()
     }
   }
 
@@ -87,10 +172,18 @@ import Testing
 }
 
 extension MachineTest {
-  fileprivate func ledger() async throws -> [(number: Int?, token: Int?)] {
-    try await read("/var/lib/standby/ledger").split(separator: "\n").map {
-      let words = $0.split(separator: " ")
-      return (Int(words[0]), Int(words[2]))
-    }
+  /// Waits until one has the lease and the other waits for it.
+  fileprivate func waitForContenders() async throws {
+    try await wait(
+      until: "[ $(grep -c :$(stat -c %i /var/lib/standby/lock) /proc/locks) = 2 ]")
+  }
+
+  /// Each number is there once, and no token after a higher one.
+  fileprivate func checkLedger() async throws {
+    let lines = try await read("/var/lib/standby/ledger").split(separator: "\n")
+      .map { $0.split(separator: " ") }
+    #expect(lines.map { Int($0[0]) } == lines.indices.map { $0 + 1 })
+    let tokens = lines.compactMap { Int($0[2]) }
+    #expect(tokens.count == lines.count && tokens == tokens.sorted())
   }
 }
