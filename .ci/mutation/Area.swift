@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// A folder of sources whose mutants the same tests should detect.
+/// Sources whose mutants the same tests should detect.
 struct Area {
   /// A run of some tests.
   struct Stage {
@@ -15,20 +15,22 @@ struct Area {
   }
 
   let name: String
-  let folder: String
+  /// A folder, or a file.
+  let path: String
   /// The shortest first: a later one is tried with what the earlier ones have not detected.
   let stages: [Stage]
 
   func files() throws -> [String] {
-    try FileManager.default.contentsOfDirectory(atPath: folder)
-      .filter { $0.hasSuffix(".swift") }.sorted().map { "\(folder)/\($0)" }
+    if path.hasSuffix(".swift") { return [path] }
+    return try FileManager.default.contentsOfDirectory(atPath: path)
+      .filter { $0.hasSuffix(".swift") }.sorted().map { "\(path)/\($0)" }
   }
 
-  static let testTargets = "ModelTests,DaemonLifecycleTests,StateStoreTests"
-  static let modules = ["DaemonLifecycle", "DaemonLifecycleState"]
+  static let testTargets = "ModelTests,DaemonLifecycleTests,StateStoreTests,LeaseTests"
+  static let modules = ["DaemonLifecycle", "DaemonLifecycleState", "DaemonLifecycleLease"]
   static let all = [
     Area(
-      name: "state", folder: "Sources/DaemonLifecycleState",
+      name: "state", path: "Sources/DaemonLifecycleState",
       stages: [
         Stage(
           filter: "StateRecordTests|StateStoreTests/|SavedStateTests|StateCallTests",
@@ -39,8 +41,15 @@ struct Area {
           filter: "DirectoryTests|TakenDescriptorTests|CodableStateStoreTests|KillTests",
           environment: ["STATE_KILLS": "20"], isTimed: true),
       ]),
-    Area(name: "registry", folder: "Sources/DaemonLifecycle/Registry", stages: model),
-    Area(name: "machine", folder: "Sources/DaemonLifecycle/Machine", stages: model),
+    Area(name: "registry", path: "Sources/DaemonLifecycle/Registry", stages: model),
+    Area(name: "machine", path: "Sources/DaemonLifecycle/Machine", stages: model),
+    Area(
+      name: "lease", path: "Sources/DaemonLifecycleLease/LeaseRules.swift",
+      stages: [
+        Stage(filter: "LeaseTests\\.LeaseRulesTests/"),
+        Stage(filter: "LeaseTests\\.LeaseTests/"),
+        Stage(filter: "LeaseTests\\.ElectorTests/", isTimed: true),
+      ]),
   ]
 
   private static let model = [

@@ -179,7 +179,8 @@ func verdicts(on mutants: [Mutant], _ area: Area) -> [(mutant: Mutant, verdict: 
 
 var isGood = true
 for area in areas {
-  let all = files.filter { $0.path.hasPrefix(area.folder + "/") }.flatMap(\.mutants)
+  let paths = try area.files()
+  let all = files.filter { paths.contains($0.path) }.flatMap(\.mutants)
   var tried = all.filter { !equivalents.contains($0.key) }
   let equal = all.count - tried.count
   let survivorsPath = "\(scratch)/\(area.name).survivors"

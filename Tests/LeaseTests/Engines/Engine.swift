@@ -5,7 +5,7 @@ import TestSupport
 /// What elects: its servers, and the guide's command for it. This one is flock(1), without a server.
 class Engine {
   enum Kind: String {
-    case flock, etcd, postgresql
+    case flock, etcd, postgresql, kubernetes
 
     /// What has to be installed.
     var lack: String? {
@@ -14,6 +14,11 @@ class Engine {
         case .flock: (["flock"], "util-linux")
         case .etcd: (["etcd", "etcdctl"], "etcd-server etcd-client")
         case .postgresql: ([PostgresEngine.programs + "/initdb", "psql"], "postgresql")
+        case .kubernetes:
+          (
+            ["etcd", "openssl", "kubectl", "kube-apiserver"],
+            "etcd-server openssl, and of Kubernetes, in the path, kubectl and kube-apiserver"
+          )
         }
       guard programs.contains(where: Shell.lacks) else { return nil }
       return "There is no \(rawValue): apt-get install \(packages)"
@@ -25,14 +30,12 @@ class Engine {
         case .flock: try Engine(self)
         case .etcd: try EtcdEngine(self, Network())
         case .postgresql: try PostgresEngine(self, Network())
+        case .kubernetes: try KubernetesEngine(self, Network())
         }
       try engine.begin()
       return engine
     }
   }
-
-  /// Seconds until another daemon may have the lease of one that says nothing.
-  static let timeToLive = 3
 
   let kind: Kind
   let network: Network?
@@ -57,6 +60,9 @@ class Engine {
   // MARK: What differs
 
   func begin() throws {}
+
+  /// Seconds until another daemon may have the lease of one that says nothing.
+  var timeToLive: Int { 3 }
 
   /// What runs a server.
   func server(_ number: Int) -> String { "" }

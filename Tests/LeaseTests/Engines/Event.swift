@@ -81,7 +81,7 @@ struct Round {
       try pair.until("it hears of its loss") { pair.count("stands by at") > stops }
     case .node:
       try pair.engine.stop(number % 3 + 1, SIGKILL)
-      let end = began + (Engine.timeToLive + 1) * 1000
+      let end = began + (pair.engine.timeToLive + 1) * 1000
       try pair.nextLine { $0.time > end }
       try pair.engine.start(number % 3 + 1)
     case .quorum:
@@ -108,7 +108,7 @@ struct Round {
   /// Until the other writes. It can't while one is frozen that has the ledger's own lock, or the lease of an engine without a
   /// time to live: so not for ever.
   private func waitForOther() {
-    let seconds = pair.engine.hasTimeToLive ? 3 * Double(Engine.timeToLive) : 1
+    let seconds = pair.engine.hasTimeToLive ? 3 * Double(pair.engine.timeToLive) : 1
     _ = try? pair.nextLine(within: seconds) { [last] in $0.token > last.token }
   }
 

@@ -36,7 +36,7 @@ final class EtcdEngine: Engine {
     let host = network?.servers(for: name) ?? ""
     return try Engine.guide("etcd").joined(separator: " ").split(separator: " ").map { word in
       if word.hasPrefix("--endpoints=") { return "--endpoints=\(endpoints(host))" }
-      if word.hasPrefix("--ttl=") { return "--ttl=\(Engine.timeToLive)" }
+      if word.hasPrefix("--ttl=") { return "--ttl=\(timeToLive)" }
       return word == "\\" ? "" : String(word)
     }.joined(separator: " ")
   }
