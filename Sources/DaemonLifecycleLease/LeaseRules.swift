@@ -13,12 +13,11 @@ import DaemonSystemd
 /// - The elector outlives hooks that were abandoned: what they do is still the active one's.
 struct LeaseRules {
   enum Phase {
+    /// None, or it is to end.
     case idle
     /// The elector runs, and has printed no line.
     case waiting
     case held
-    /// The elector is to end.
-    case ending
     /// The elector has ended by itself, and the daemon may still work.
     case lost
   }
@@ -96,7 +95,6 @@ struct LeaseRules {
       }
       if handoverEnd <= now { return exit("work or its save has not ended in time") }
       deadline = handoverEnd
-    case .ending: break
     }
     return nil
   }
@@ -120,7 +118,7 @@ struct LeaseRules {
   }
 
   /// It is to end.
-  mutating func ends() { phase = hasElector ? .ending : .idle }
+  mutating func ends() { phase = .idle }
 
   /// It could not be run, or has ended. Returns whether that was not asked for.
   ///
@@ -145,8 +143,5 @@ struct LeaseRules {
   }
 
   /// Nothing of it is left.
-  mutating func isGone() {
-    hasElector = false
-    if phase == .ending { phase = .idle }
-  }
+  mutating func isGone() { hasElector = false }
 }
