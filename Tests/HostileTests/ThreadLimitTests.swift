@@ -7,20 +7,23 @@ import XCTest
 final class ThreadLimitTests: XCTestCase {
   /// The limit does not bind root: as a user of its own, who owns nothing else.
   private func started(_ arguments: [String]) throws -> ChildProcess {
-    guard getuid() == 0 else {
-      return try ChildProcess(built("ProbeDaemon"), arguments, stderrToStdout: true)
-    }
-    let user = 54_000 + getpid() % 10_000
-    func asUser(_ arguments: [String]) throws -> ChildProcess {
+    try started(built("ProbeDaemon"), arguments, 0)
+  }
+
+  private func started(_ program: String, _ arguments: [String], _ number: pid_t) throws
+    -> ChildProcess
+  {
+    guard getuid() == 0 else { return try ChildProcess(program, arguments, stderrToStdout: true) }
+    let user = 54_000 + getpid() % 1_000 * 10 + number
+    func asUser(_ command: [String]) throws -> ChildProcess {
       try ChildProcess(
-        "/usr/bin/setpriv",
-        ["--reuid=\(user)", "--regid=\(user)", "--clear-groups", built("ProbeDaemon")] + arguments,
+        "/usr/bin/setpriv", ["--reuid=\(user)", "--regid=\(user)", "--clear-groups"] + command,
         stderrToStdout: true)
     }
-    guard access("/usr/bin/setpriv", X_OK) == 0, try asUser(["?"]).wait() == .status(64) else {
-      throw XCTSkip("no setpriv(1), or no access to the build folder for another user")
-    }
-    return try asUser(arguments)
+    guard access("/usr/bin/setpriv", X_OK) == 0,
+      try asUser([built("ProbeDaemon"), "?"]).wait() == .status(64)
+    else { throw XCTSkip("no setpriv(1), or no access to the build folder for another user") }
+    return try asUser([program] + arguments)
   }
 
   /// Waits until the last thread of Swift's pool has ended, 5 s after its work.
@@ -30,6 +33,28 @@ final class ThreadLimitTests: XCTestCase {
       try FileManager.default.contentsOfDirectory(atPath: tasks).allSatisfy {
         let name = try? String(contentsOfFile: "\(tasks)/\($0)/comm", encoding: .utf8)
         return name?.hasSuffix("default-qos\n") != true
+      }
+    }
+  }
+
+  /// With too few to begin with: the start fails, or SIGTERM ends what waits for one.
+  func testAStartFailsOrCanBeEnded() throws {
+    try skipUnlessLong()
+    let daemons = try (1...7).map { count in
+      try started("/usr/bin/prlimit", ["--nproc=\(count)", built("ProbeSyncMain")], pid_t(count))
+    }
+    for daemon in daemons {
+      try eventually {
+        let caught = processStatus("SigCgt", of: daemon.pid).flatMap { UInt64($0, radix: 16) }
+        return caught.map { $0 & 1 << UInt64(SIGTERM - 1) != 0 } == true
+          || (try? daemon.waitUntilEnded(within: 0)) != nil
+      }
+      daemon.send(SIGTERM)
+      let exit = try daemon.wait()
+      if exit == .status(71) {
+        XCTAssertTrue(daemon.output.contains { $0.contains("Could not create the threads") })
+      } else {
+        XCTAssertEqual(exit, .status(0), daemon.output.joined(separator: "\n"))
       }
     }
   }

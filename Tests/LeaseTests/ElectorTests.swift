@@ -84,7 +84,9 @@ import Testing
     ("exec sleep 1000 >&-", "sh has closed its output without a line"),
   ]) func aBadOneIsSaid(_ script: String, _ sentence: String) throws {
     let isPath = script.hasPrefix("/") || script.hasPrefix("no") || script.isEmpty
-    let daemon = try daemon(isPath ? [script] : ["sh", "-c", script])
+    // A folder that can't be searched would be what is said, as execvp(3) does.
+    let daemon = try daemon(
+      isPath ? [script] : ["sh", "-c", script], environment: ["PATH": "/usr/bin:/bin"])
     try daemon.expect(
       "lifecycle: The lease probe: \(sentence). It is run again, after 2 s at most.")
     daemon.send(SIGTERM)

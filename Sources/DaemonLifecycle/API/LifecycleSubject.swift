@@ -102,7 +102,7 @@ public final class LifecycleSubject: LifecycleObservable {
     }
     // Nothing fails from here on, so a start that failed has changed nothing.
     clinux_line_buffer_output()
-    DispatchPreparation.begin()
+    core.executor.enqueue(.work { DispatchPreparation.begin() })
     self.lease.withLock { $0 = lease }
     let log = LifecycleLog(configuration.logging, configuration.environment)
     let platform = lease == nil ? configuration.platform : nil

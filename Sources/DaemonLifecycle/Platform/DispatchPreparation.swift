@@ -17,20 +17,17 @@ enum DispatchPreparation {
     if files.contains(-1) { throw .system("open the 16 descriptors of a start", errno: error) }
   }
 
-  /// Begins once in a process: a thread of Dispatch opens them, while the caller goes on.
-  static func begin() { _ = isReady }
+  /// Begins, once in a process. Without a thread for Dispatch it takes until there is one, so that no caller may have other
+  /// work.
+  static func begin() { _ = hasBegun }
 
-  /// Returns when they are open, or after a short time, since there may be no thread for that; then they are opened
-  /// when there is one.
+  /// Returns when they are open, or after a short time.
   static func finish() { _ = isDone }
 
   /// Rung once; never deallocated, since a timer may ring after the wait has ended.
-  private static let isReady = {
-    let isReady = Semaphore()
-    clinux_prepare_dispatch(
-      { Unmanaged<Semaphore>.fromOpaque($0!).takeUnretainedValue().signal() },
-      Unmanaged.passUnretained(isReady).toOpaque())
-    return isReady
-  }()
+  private static let isReady = Semaphore()
+  private static let hasBegun: Void = clinux_prepare_dispatch(
+    { Unmanaged<Semaphore>.fromOpaque($0!).takeUnretainedValue().signal() },
+    Unmanaged.passUnretained(isReady).toOpaque())
   private static let isDone = isReady.wait(for: .seconds(1))
 }
