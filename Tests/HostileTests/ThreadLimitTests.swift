@@ -55,6 +55,8 @@ final class ThreadLimitTests: XCTestCase {
         XCTAssertTrue(daemon.output.contains { $0.contains("Could not create the threads") })
       } else {
         XCTAssertEqual(exit, .status(0), daemon.output.joined(separator: "\n"))
+        XCTAssertTrue(
+          daemon.output.contains { $0.contains("raise TasksMax=.") || $0.hasPrefix("foreground") })
       }
     }
   }

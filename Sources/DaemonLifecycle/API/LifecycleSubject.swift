@@ -117,7 +117,9 @@ public final class LifecycleSubject: LifecycleObservable {
     core.connect(wiring, wiring.policy(of: configuration, on: platform))
     for problem in wiring.problems { log.warn(problem) }
     if let platform { log.info(platform.sentence) }
-    DispatchPreparation.finish()
+    if !DispatchPreparation.finish() {
+      log.warn("Dispatch has no thread so far: if it gets none, raise TasksMax=.")
+    }
   }
 
   /// Has the exit grace begin with the end of the daemon.

@@ -21,8 +21,8 @@ enum DispatchPreparation {
   /// work.
   static func begin() { _ = hasBegun }
 
-  /// Returns when they are open, or after a short time.
-  static func finish() { _ = isDone }
+  /// Returns whether they are open: at once, or after a short time.
+  static func finish() -> Bool { isDone }
 
   /// Rung once; never deallocated, since a timer may ring after the wait has ended.
   private static let isReady = Semaphore()
