@@ -52,7 +52,7 @@ package final class Peer {
   }
 
   /// How much it takes without waiting.
-  package func sendUntilFull(_ bytes: [UInt8]) -> Int {
+  package func sendUntilFull(_ bytes: [UInt8], beyond limit: Int) -> Int {
     var total = 0
     while true {
       let count = Foundation.send(
@@ -61,9 +61,9 @@ package final class Peer {
         total += count
         continue
       }
-      // Full for a moment, while the server is still reading, is not full.
+      // Full for a moment, while the server is still reading, is not full; nor is it while the server must take more.
       var look = pollfd(fd: socket, events: Int16(POLLOUT), revents: 0)
-      if poll(&look, 1, 300) == 0 { return total }
+      if poll(&look, 1, 300) == 0, total > limit { return total }
     }
   }
 
