@@ -16,13 +16,7 @@ let robbed: @Sendable ([String]) async throws -> Void = { arguments in
   let robbery = Robbery(of: arguments[1], arguments[2])
   let token = lifecycle.observe(DidEnterBackground.self) { _ in
     if arguments[0] == "hook" { return robbery.commit() }
-    Thread.detach {
-      // The caller is no thread of the package's, though it has the name of the one that made it.
-      while threads().contains(where: { $0.name == "lifecycle" && !$0.isAsleep && !$0.isOwn }) {
-        sched_yield()
-      }
-      robbery.commit()
-    }
+    Thread.detach { robbery.commit() }
   }
   let ending = lifecycle.observe(WillTerminate.self) { _ in say(robbery.outcome()) }
   let result = try await lifecycle.run {
@@ -45,6 +39,11 @@ final class Robbery: Sendable {
 
   /// Once: a second pause must not take what the first has opened.
   func commit() {
+    // One that has seen that a descriptor is readable reads what has its number by then. The caller may be a thread of the
+    // package's, or have the name of one.
+    while threads().contains(where: { $0.name == "lifecycle" && !$0.isAsleep && !$0.isOwn }) {
+      sched_yield()
+    }
     taken.withLock { taken in
       guard taken.isEmpty else { return }
       // 9 is how the test learns of our end.
