@@ -129,7 +129,9 @@ extension LifecycleInterface {
       wiring.parts.append(follower)
       wiring.followers.append { follower.follow(unsafeDowncast($0, to: LifecycleCore.self)) }
       if wiring.isSupervised {
-        wiring.parts.append(KillModeCheck(lease, wiring.environment, wiring.warn))
+        wiring.busRequests = { [earlier = wiring.busRequests, warn = wiring.warn] in
+          (earlier?() ?? []) + [.killMode(lease, warn)]
+        }
       }
     }
   }

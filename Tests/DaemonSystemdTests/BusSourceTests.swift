@@ -87,6 +87,25 @@ struct BusSourceTests {
     #expect(pump(followed, peer) { peer.calls.count == 2 })
   }
 
+  /// What a module beside the core asks, as a lease does.
+  @Test func othersAskOverTheSameConnection() throws {
+    peer.answer = { _ in .reply([.variant(.string("mixed"))]) }
+    let log = Log()
+    let source = BusSource(
+      .address(peer.address), [],
+      {
+        [
+          BusRequest(.systemd, query: .get("KillMode", of: "/unit", "Service", .systemd)) {
+            if case .reply(let values, _) = $0 { log.add("\(values)") }
+            return .done
+          }
+        ]
+      }, options: BusTests.options)
+    try source.open()
+    #expect(pump(Followed(source: source), peer) { !log.all.isEmpty })
+    #expect(peer.calls.map(\.strings) == [["org.freedesktop.systemd1.Service", "KillMode"]])
+  }
+
   @Test(arguments: [
     [], [BusWireValue.uint32(1)], [.variant(.string("1"))], [.variant(.uint64(1)), .byte(1)],
   ])

@@ -12,18 +12,19 @@ extension LifecycleWiring {
   /// user's; logind is on the system bus.
   mutating func connectBuses() {
     let userManager = isSupervised ? environment.userManager : nil
-    guard let userManager else { return addBus(.system, busInputs) }
-    addBus(.user, busInputs.filter { $0 != .sleep })
+    guard let userManager else { return addBus(.system, busInputs, busRequests) }
+    addBus(.user, busInputs.filter { $0 != .sleep }, busRequests)
     addBus(
       .system, busInputs.filter { $0 == .sleep },
-      busInputs.contains(.stopTimeout) ? userManager : nil)
+      userManager: busInputs.contains(.stopTimeout) ? userManager : nil)
   }
 
   private mutating func addBus(
-    _ address: BusAddress, _ inputs: [BusInput], _ userManager: String? = nil
+    _ address: BusAddress, _ inputs: [BusInput], _ others: (@Sendable () -> [BusRequest])? = nil,
+    userManager: String? = nil
   ) {
-    if inputs.isEmpty, userManager == nil { return }
-    parts.append(BusSource(address, inputs, userManager: userManager))
+    if inputs.isEmpty, others == nil, userManager == nil { return }
+    parts.append(BusSource(address, inputs, others, userManager: userManager))
   }
 }
 
