@@ -24,31 +24,28 @@ import Synchronization
 /// `Task.sleep` depends on Dispatch.
 public final class LifecycleSerialExecutor: SerialExecutor {
   private let executor: HookExecutor
-  /// The jobs to run, and whether an item of the executor is scheduled to run one; at most one is.
-  private let queue = Mutex<(jobs: Deque<UnownedJob>, isScheduled: Bool)>((Deque(), false))
+  /// The jobs to run. The first is being run, or an item of the executor is scheduled to run it.
+  private let queue = Mutex(Deque<UnownedJob>())
 
   init(executor: HookExecutor) { self.executor = executor }
 
   /// Adds a job of the actor, for the runtime's use.
   public func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
-    let schedules = queue.withLock { queue in
-      queue.jobs.append(job)
-      defer { queue.isScheduled = true }
-      return !queue.isScheduled
+    let isFirst = queue.withLock { queue in
+      queue.append(job)
+      return queue.count == 1
     }
-    guard schedules else { return }
-    executor.enqueue(.work { self.runNext() })
+    if isFirst { executor.enqueue(.work { self.runNext() }) }
   }
 
   /// Runs one job, so that actors take turns.
   private func runNext() {
-    // An item is scheduled only while there is a job.
-    guard let job = queue.withLock({ $0.jobs.popFirst() }) else { return }
+    guard let job = queue.withLock(\.first) else { return }
     job.runSynchronously(on: asUnownedSerialExecutor())
     let goesOn = queue.withLock { queue in
-      queue.isScheduled = !queue.jobs.isEmpty
-      return queue.isScheduled
+      _ = queue.popFirst()
+      return !queue.isEmpty
     }
     if goesOn { executor.enqueue(.work { self.runNext() }) }
   }
