@@ -103,13 +103,7 @@ extension LifecycleCore {
   }
 
   /// Changes when a hook begins or ends.
-  package struct Progress: Equatable {
-    fileprivate let calls: [CallID]
-  }
-
-  package var progress: Progress {
-    Progress(calls: state.withLock { $0.machine.hooksUnderWay })
-  }
+  package var progress: some Equatable & Sendable { state.withLock { $0.machine.hooksUnderWay } }
 }
 
 extension LifecycleCore.State {
