@@ -14,10 +14,7 @@ public final class LifecycleToken: Sendable {
 
   /// Ends the observation or hold at once. Further calls have no effect. A hook that is running is not interrupted.
   public func cancel() {
-    let end = end.withLock { end in
-      defer { end = nil }
-      return end
-    }
+    let end = end.withLock { $0.take() }
     end?()
   }
 }
