@@ -12,9 +12,8 @@ final class WatchdogSource: LifecyclePart {
   private struct State {
     /// The time of the next tick; `nil` while it is closed.
     var expected: MonotonicTime?
-    /// What the listening thread's counters were when it began to listen, or at the last tick; `nil` where that is not
-    /// known.
-    var baseline: Schedule?
+    /// What `busyTime` was when the listening thread began to listen, or at the last tick; `nil` where that is not known.
+    var baseline: Int64?
   }
 
   /// The shortest interval; a shorter one is useless and keeps a processor busy.
@@ -39,7 +38,7 @@ final class WatchdogSource: LifecyclePart {
 
   /// Notes that another thread listens from now on, which has its own counters.
   func listenerChanged() {
-    state.withLock { $0.baseline = .current }
+    state.withLock { $0.baseline = Self.busyTime }
   }
 
   /// Also after the descriptors were lost: a ping after STOPPING=1 has started systemd's timer again.
@@ -47,10 +46,10 @@ final class WatchdogSource: LifecyclePart {
     let (stall, next): (Duration?, MonotonicTime?) = state.withLock { state in
       let now = MonotonicTime.now()
       guard let expected = state.expected, expected <= now else { return (nil, state.expected) }
-      let schedule = Schedule.current
+      let busyTime = Self.busyTime
       let stall = Self.stall(
-        late: expected.duration(to: now), since: state.baseline, schedule, threshold)
-      state.baseline = schedule
+        late: expected.duration(to: now), since: state.baseline, busyTime, threshold)
+      state.baseline = busyTime
       state.expected = now.advanced(by: interval)
       return (stall, state.expected)
     }
@@ -61,11 +60,10 @@ final class WatchdogSource: LifecyclePart {
   /// How long the process was stalled from outside, of the time for which the timer was late; zero when that
   /// is not known.
   static func stall(
-    late: Duration, since baseline: Schedule?, _ schedule: Schedule?, _ threshold: Duration
+    late: Duration, since baseline: Int64?, _ busyTime: Int64?, _ threshold: Duration
   ) -> Duration {
-    guard let schedule, let baseline else { return .zero }
-    let own = schedule.ran - baseline.ran + schedule.waited - baseline.waited
-    let stall = late - .nanoseconds(max(0, own))
+    guard let busyTime, let baseline else { return .zero }
+    let stall = late - .nanoseconds(max(0, busyTime - baseline))
     return stall < threshold ? .zero : stall
   }
 
@@ -73,27 +71,20 @@ final class WatchdogSource: LifecyclePart {
     state.withLock { $0.expected = nil }
     return []
   }
-}
 
-/// A thread's counters, in nanoseconds.
-struct Schedule: Sendable, Equatable {
-  /// How long it has run.
-  let ran: Int64
-  /// How long it has waited for a processor.
-  let waited: Int64
-}
+  // MARK: The thread's counters
 
-extension Schedule {
-  /// Those of the calling thread; `nil` where the kernel does not count, or /proc can't be read.
-  static var current: Schedule? {
-    (try? readProcFile("/proc/thread-self/schedstat")).flatMap { Schedule(parsing: $0) }
+  /// How long the calling thread has run or waited for a processor, in nanoseconds; `nil` where the kernel does not count,
+  /// or /proc can't be read.
+  private static var busyTime: Int64? {
+    (try? readProcFile("/proc/thread-self/schedstat")).flatMap { busyTime(in: $0) }
   }
 
-  /// `12345 678 9`: time run, time waited, number of turns.
-  init?(parsing text: some Sequence<UInt8>) {
-    let numbers = String(decoding: Array(text), as: UTF8.self).split(whereSeparator: \.isWhitespace)
+  /// - Parameter text: `12345 678 9`: time run, time waited, number of turns.
+  static func busyTime(in text: [UInt8]) -> Int64? {
+    let numbers = String(decoding: text, as: UTF8.self).split(whereSeparator: \.isWhitespace)
       .prefix(2).compactMap { Int64($0) }
     guard numbers.count == 2, numbers.allSatisfy({ $0 >= 0 }) else { return nil }
-    self.init(ran: numbers[0], waited: numbers[1])
+    return numbers[0] &+ numbers[1]
   }
 }
