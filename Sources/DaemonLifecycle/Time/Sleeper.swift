@@ -75,15 +75,9 @@ package final class Sleeper: Sendable {
       return false
     }
     let continuation: UnsafeContinuation<Void, any Error>? = state.withLock { state in
-      switch state {
-      case .new:
-        state = .ended(error)
-        return nil
-      case .waiting(let continuation):
-        state = .ended(error)
-        return continuation
-      case .ended: return nil
-      }
+      if case .ended = state { return nil }
+      defer { state = .ended(error) }
+      return if case .waiting(let continuation) = state { continuation } else { nil }
     }
     guard let continuation else { return false }
     if let error { continuation.resume(throwing: error) } else { continuation.resume() }
