@@ -15,8 +15,8 @@ package final class Hook: Sendable {
   let asActor: (@Sendable (any AnyObject & Sendable) -> any Actor)?
 
   init(
-    _ method: @escaping Method, for type: (any LifecycleNotification.Type)?,
-    asActor: (@Sendable (any AnyObject & Sendable) -> any Actor)? = nil
+    for type: (any LifecycleNotification.Type)?,
+    asActor: (@Sendable (any AnyObject & Sendable) -> any Actor)? = nil, _ method: @escaping Method
   ) {
     self.method = method
     notification = type.map { ObjectIdentifier($0) }
@@ -37,7 +37,7 @@ package final class Hook: Sendable {
   /// as long once more for the hook of an actor.
   static func search(_ type: any LifecycleObserver.Type, for kind: NotificationKind) -> Hook? {
     guard let method = kind.row.search(type) else { return nil }
-    return Hook(method, for: kind.row.type, asActor: (type as? any Actor.Type)?.downcast)
+    return Hook(for: kind.row.type, asActor: (type as? any Actor.Type)?.downcast, method)
   }
 
   /// The hook of an observer that has adopted none: it makes its launch fail.
@@ -52,31 +52,28 @@ package final class Hook: Sendable {
     for type: N.Type, owner _: Owner.Type,
     _ body: @escaping @Sendable (Owner, N) async throws -> Void
   ) -> Hook {
-    let call: Method = { target, step, context in
+    Hook(for: type) { target, step, context in
       guard let notification: N = step.notification(context) else { return }
       try await body(unsafeDowncast(target, to: Owner.self), notification)
     }
-    return Hook(call, for: type)
   }
 
   static func closure<N: LifecycleNotification>(
     for type: N.Type, _ body: @escaping @Sendable (N) async throws -> Void
   ) -> Hook {
-    let call: Method = { _, step, context in
+    Hook(for: type) { _, step, context in
       guard let notification: N = step.notification(context) else { return }
       try await body(notification)
     }
-    return Hook(call, for: type)
   }
 
   static func wildcard(
     _ body: @escaping @Sendable (any LifecycleNotification) async throws -> Void
   ) -> Hook {
-    let call: Method = { _, step, context in
+    Hook(for: nil) { _, step, context in
       guard let notification = step.notification(context) else { return }
       try await body(notification)
     }
-    return Hook(call, for: nil)
   }
 }
 
