@@ -40,18 +40,7 @@ package final class Harness: LifecycleHarness {
 
   @inline(never) var current: Record { record.withLock { $0 } }
 
-  private func add(_ call: String) { change { $0.calls.append(call) } }
-
-  package func didAdd(_ observer: any LifecycleObserver) {
-    add("addObserver(\(type(of: observer)))")
-  }
-  package func didObserve(_ observer: String) { add("observe(\(observer))") }
-  package func didRemove(_ observerOrOwner: AnyObject) {
-    add("removeObserver(\(type(of: observerOrOwner)))")
-  }
-  package func didPost(_ notification: any LifecycleNotification) { add("post(\(notification))") }
-  package func didHold() { add("holdDeliveries()") }
-  package func didTerminate() { add("terminate()") }
+  package func didCall(_ call: String) { change { $0.calls.append(call) } }
   package func willDeliver(_ notification: any LifecycleNotification) {
     change { $0.delivered.append(notification) }
   }

@@ -222,12 +222,7 @@ import Testing
     func willDeliver(_ notification: any LifecycleNotification) {
       if notification is ShouldSaveState { remove.withLock { $0 }?() }
     }
-    func didAdd(_ observer: any LifecycleObserver) {}
-    func didObserve(_ observer: String) {}
-    func didRemove(_ observerOrOwner: AnyObject) {}
-    func didPost(_ notification: any LifecycleNotification) {}
-    func didHold() {}
-    func didTerminate() {}
+    func didCall(_ call: String) {}
     func didFinish(_ report: LifecycleReport) {}
     var initialState: LifecycleState? { nil }
     func endSetUp(of core: LifecycleCore) {}

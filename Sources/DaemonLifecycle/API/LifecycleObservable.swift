@@ -231,7 +231,7 @@ extension LifecycleObservable {
   ///   - status: The status to exit with, from 1 to 255, as for an error that work in the foreground throws; another
   ///     counts as 1. Default `nil`: that of the hooks.
   public func terminate(because reason: String? = nil, status: Int32? = nil) {
-    core.harness?.didTerminate()
+    core.harness?.didCall("terminate()")
     let cause = LifecycleCause(
       reason.map { .other($0) } ?? .api, status: status.map(Failure.status))
     core.receive(LifecycleEvent(.terminate, cause: cause))

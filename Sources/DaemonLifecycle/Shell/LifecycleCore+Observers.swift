@@ -10,7 +10,7 @@ extension LifecycleCore {
     _ observer: some LifecycleObserver, isOwned: Bool = true,
     _ options: Member.Options = .init()
   ) {
-    harness?.didAdd(observer)
+    harness?.didCall("addObserver(\(type(of: observer)))")
     let hooks = TypeHooks.of(type(of: observer))
     let candidates = change { state, now in
       let owner = ObjectIdentifier(observer)
@@ -37,7 +37,7 @@ extension LifecycleCore {
     closures: [Hook], owner: (any AnyObject & Sendable)?, _ options: Member.Options,
     name: ObserverName
   ) -> ObserverID {
-    harness?.didObserve(ObserverName.given(options.name, orElse: name).description)
+    harness?.didCall("observe(\(ObserverName.given(options.name, orElse: name)))")
     let (id, candidates) = change { state, now in
       let id = state.machine.registry.members.nextID(state.newID())
       let member = Member(id: id, closures: closures, owner: owner, options, name: name)
@@ -87,7 +87,7 @@ extension LifecycleCore {
 
   /// Removes everything that the object has registered, as an observer and as an owner.
   func remove(owner: AnyObject) {
-    harness?.didRemove(owner)
+    harness?.didCall("removeObserver(\(type(of: owner)))")
     let ownerID = ObjectIdentifier(owner)
     change { state, now in
       state.handle(.remove(state.index.ids(of: ownerID)), at: now)

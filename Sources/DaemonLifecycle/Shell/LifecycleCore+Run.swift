@@ -93,7 +93,7 @@ extension LifecycleCore {
   nonisolated(nonsending) func post(_ notification: any CustomNotification) async
     -> LifecycleReport
   {
-    harness?.didPost(notification)
+    harness?.didCall("post(\(notification))")
     if isBeforeLaunch(of: SetUp.current) {
       handle(.post(LifecyclePost(notification), inside: nil))
       return LifecycleReport(cause: LifecycleCause(.api), entries: [])

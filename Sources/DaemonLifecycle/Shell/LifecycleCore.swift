@@ -271,7 +271,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   // MARK: Holds
 
   func hold() -> LifecycleToken {
-    harness?.didHold()
+    harness?.didCall("holdDeliveries()")
     handle(.hold)
     return LifecycleToken { [weak self] in self?.handle(.release) }
   }

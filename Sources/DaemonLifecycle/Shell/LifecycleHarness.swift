@@ -5,12 +5,8 @@
 ///
 /// The record is called without a lock of the core, on any thread; `didFinish` and `willDeliver` in the order of the facts.
 package protocol LifecycleHarness: AnyObject, Sendable {
-  func didAdd(_ observer: any LifecycleObserver)
-  func didObserve(_ observer: String)
-  func didRemove(_ observerOrOwner: AnyObject)
-  func didPost(_ notification: any LifecycleNotification)
-  func didHold()
-  func didTerminate()
+  /// A method was called, such as `holdDeliveries()`.
+  func didCall(_ call: String)
   func willDeliver(_ notification: any LifecycleNotification)
   func didFinish(_ report: LifecycleReport)
 
