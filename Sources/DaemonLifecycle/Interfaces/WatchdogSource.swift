@@ -63,7 +63,7 @@ final class WatchdogSource: LifecyclePart {
     late: Duration, since baseline: Int64?, _ busyTime: Int64?, _ threshold: Duration
   ) -> Duration {
     guard let busyTime, let baseline else { return .zero }
-    let stall = late - .nanoseconds(max(0, busyTime - baseline))
+    let stall = late - .nanoseconds(max(0, busyTime &- baseline))
     return stall < threshold ? .zero : stall
   }
 
