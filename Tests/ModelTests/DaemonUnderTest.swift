@@ -151,9 +151,9 @@ final class DaemonUnderTest {
 
   private func nextID() -> ObserverID { machine.registry.members.nextID(UInt64(ids.count + 1)) }
 
-  private func add(_ member: Member) -> Output {
+  private func add(_ member: Member, at time: MonotonicTime = at(0)) -> Output {
     ids.append(member.id)
-    return give(.add(member))
+    return give(.add(member), at: time)
   }
 
   @discardableResult func addBody() -> Output { add(WorkOptions(form: .body), name: .body) }
@@ -171,11 +171,11 @@ final class DaemonUnderTest {
   ///   - types: What it receives; `nil` for all.
   @discardableResult func add(
     _ types: [any LifecycleNotification.Type]?, phase: LifecyclePhase = .standard,
-    timeout: Duration? = nil
+    timeout: Duration? = nil, at time: MonotonicTime = at(0)
   ) -> Output {
     add(
       Member(
         id: nextID(), phase: phase, name: .type(Int.self),
-        receives: types?.map { ObjectIdentifier($0) } ?? [nil], timeout: timeout))
+        receives: types?.map { ObjectIdentifier($0) } ?? [nil], timeout: timeout), at: time)
   }
 }

@@ -599,6 +599,20 @@ import Testing
     #expect(!hurried.stop.isDraining && hurried.stop.start != nil)
   }
 
+  /// Added when the time is over and the clock has not run yet, as after a stall. It was tried again and again.
+  @Test func whoIsAddedTooLateInADrainIsNotCalled() throws {
+    let daemon = DaemonUnderTest(
+      .init(stopTimeout: .seconds(10), stopDelay: .seconds(3)), observing: [ShouldSaveState.self])
+    daemon.request(.terminate)
+    let late = daemon.add(
+      [DidFinishLaunching.self, WillEnterForeground.self, ShouldSaveState.self], at: at(6))
+    #expect(late.starts.isEmpty)
+    #expect(late.ended.flatMap(\.report.entries).map(\.outcome) == [.skipped(.outOfTime)])
+    let save = try #require(daemon.give(.clock, at: at(6)).starts.first)
+    #expect(daemon.give(.ended(save, .completed), at: at(6)).starts.isEmpty)
+    #expect(daemon.stop.exit != nil)
+  }
+
   @Test func nobodyAndNothingIsLeftOfASubjectThatIsGone() {
     let daemon = DaemonUnderTest(.init(stopDelay: .seconds(3)), observing: [ShouldSaveState.self])
     daemon.request(.terminate)

@@ -127,13 +127,19 @@ extension LifecycleMachine {
     let isBusy = calls.isBusy(observer, for: constants)
     let isHeld = member.isWork && isHeldBack(member, constants.step)
     let slot = isBusy || isHeld ? nil : callTime(of: member, in: id, of: constants)
-    // An observer that can't be called now is notified as soon as possible, unless the daemon terminates.
-    if !isNested, slot != nil || isHeld || isTerminating { registry.reached(observer) }
+    // An observer that can't be called now is notified as soon as possible, unless the daemon terminates, or has no time for
+    // it before it does.
+    let isTooLate = slot == nil && !isBusy && !isHeld && stop.budget != nil
+    if !isNested, slot != nil || isHeld || isTerminating || isTooLate {
+      registry.reached(observer)
+    }
     guard let slot else {
       let reason: LifecycleReport.Outcome.Reason =
         isHeld ? .earlierHookFailed : isBusy ? .busy : .outOfTime
       calls[id].record(.skipped(reason), of: member.name, observer, began: now)
       if constants.step.kind == .willEnterForeground { unentered.add(observer, isHeld: isHeld) }
+      // It has nothing to save.
+      if isTooLate, constants.step.kind == .didFinishLaunching { registry.launchFailed(observer) }
       // Nobody waits for it, and it is told before the save.
       if member.isWork, constants.step.endsWork, isTerminating { cancelWork(observer) }
       return
