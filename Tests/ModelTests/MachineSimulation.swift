@@ -91,8 +91,8 @@ struct MachineSimulation: ~Copyable {
   private var signals = 0
   /// When the service manager has last said what it allows: it may be less than what has passed.
   private var lastLimit = MonotonicTime(nanoseconds: 0)
-  /// Whether a hook of the stop has asked for more time: what was skipped before had less.
-  private var isStopExtended = false
+  /// The stop's, before a hook has asked for more time: what was skipped before that had no more.
+  private var budgetBeforeExtension: StopBudget?
   private var started = 0
   private var recorded = 0
   private var withdrawn = 0
@@ -228,7 +228,7 @@ struct MachineSimulation: ~Copyable {
   }
 
   private mutating func extend(_ call: CallID) {
-    if machine.stop.budget != nil { isStopExtended = true }
+    budgetBeforeExtension = budgetBeforeExtension ?? machine.stop.budget
     give(.extend(call, by: .seconds(random.below(20))))
   }
 
@@ -680,9 +680,10 @@ struct MachineSimulation: ~Copyable {
       if self.exit != nil { fail("ended twice") }
       self.exit = (exit, now)
       if let problem = ObserverHistory.problem(of: exit) { fail(problem) }
-      if lateness == earlierLateness, let budget = machine.stop.budget, lastLimit < budget.began,
-        let problem = ObserverHistory.missedCall(in: exit, of: budget)
-          ?? (isStopExtended
+      if lateness == earlierLateness, let budget = machine.stop.budget, !budget.isHurried,
+        lastLimit < budget.began,
+        let problem = ObserverHistory.missedCall(in: exit, of: budgetBeforeExtension ?? budget)
+          ?? (budgetBeforeExtension != nil
             ? nil : ObserverHistory.skippedInTime(in: exit, at: now, of: budget))
       {
         fail(problem)

@@ -44,6 +44,19 @@ import Testing
     #expect(daemon.give(.remove([observer])).infos == ["Ready: all are in the foreground again."])
   }
 
+  /// Not even until its caller has gone on, and removes it. It was begun again and again.
+  @Test func heldWorkWhoseCallerHasLeftIsNotMissed() throws {
+    var options = WorkOptions(form: .foreground)
+    options.hasCaller = true
+    daemon.add(options)
+    _ = try resume(failed)
+    #expect(daemon.machine.unentered.held.count == 1)
+    daemon.work(.callerCancelled)
+    #expect(daemon.machine.unentered.held.isEmpty)
+    let last = try enter(.clock, at: 1, .completed)
+    #expect(last.works.isEmpty && daemon.machine.unentered.isEmpty)
+  }
+
   /// There nobody is missed, and the next foreground begins without what was missed in the last.
   @Test func inTheBackgroundNobodyIsMissed() throws {
     _ = try resume(failed)

@@ -260,6 +260,7 @@ extension LifecycleMachine {
     guard let work = works.remove(id) else { return }
     if let call = work.entering { endedWorkStarts.append(call) }
     _ = unentered.set(id, isAbsent: false)
+    unentered.remove([id])
     if work.published != nil { effects.publish(.statusNote(.work("\(work.name)", id.value), nil)) }
     if let runner = work.options.runner { effects.released.append(runner) }
   }
