@@ -98,13 +98,27 @@ class Engine {
     try Shell.run("\(network?.inside("s") ?? "")sh -c '\(script)'")
   }
 
+  private static let guide =
+    "Sources/DaemonLifecycleLease/DaemonLifecycleLease.docc/RunningOnSeveralMachines.md"
+
   /// The command in a section of the guide, line by line.
   static func guide(_ heading: String) throws -> [String] {
-    let path =
-      "Sources/DaemonLifecycleLease/DaemonLifecycleLease.docc/RunningOnSeveralMachines.md"
-    let section = try Package.read(path).components(separatedBy: "\n### \(heading)\n")
+    let section = try Package.read(guide).components(separatedBy: "\n### \(heading)\n")
     guard section.count == 2 else { throw TestFailure("The guide has no section \(heading)") }
     return section[1].components(separatedBy: "\n#")[0].split(separator: "\n")
       .filter { $0.hasPrefix("    ") }.map { String($0.dropFirst(4)) }
+  }
+
+  /// Writes the code blocks of a section of the guide to files of the engine's folder.
+  func writeBlocks(
+    of heading: String, to names: String..., changing change: (String) -> String = { $0 }
+  ) throws {
+    let blocks = try GuideBlock.all(of: Self.guide).filter { $0.heading == heading }
+    guard blocks.count == names.count else {
+      throw TestFailure("The guide's section \(heading) has \(blocks.count) blocks")
+    }
+    for (name, block) in zip(names, blocks) {
+      try change(block.text).write(toFile: "\(folder)/\(name)", atomically: true, encoding: .utf8)
+    }
   }
 }

@@ -8,13 +8,11 @@ final class KubernetesEngine: Engine {
   override var timeToLive: Int { 6 }
 
   override func begin() throws {
-    let path = "Sources/DaemonLifecycleLease/DaemonLifecycleLease.docc/RunningOnSeveralMachines.md"
-    let blocks = try GuideBlock.all(of: path).filter { $0.heading == "Kubernetes" }
-    for (name, block) in zip(["elect.sh", "lease.yaml"], blocks) {
-      try block.text.replacing("ttl=8", with: "ttl=\(timeToLive)")
-        .write(toFile: "\(folder)/\(name)", atomically: true, encoding: .utf8)
+    try writeBlocks(of: "Kubernetes", to: "elect.sh", "lease.yaml") { [timeToLive] text in
+      text.replacing("ttl=8", with: "ttl=\(timeToLive)")
     }
-    for host in ["127.0.0.1", "10.99.1.1", "10.99.2.1"] {
+    let hosts = ["a", "b"].compactMap { network?.servers(for: $0) }
+    for host in Set(hosts + ["127.0.0.1"]) {
       try """
       {"apiVersion": "v1", "kind": "Config", "current-context": "test",
       "clusters": [{"name": "test", "cluster": {

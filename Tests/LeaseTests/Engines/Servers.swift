@@ -75,9 +75,7 @@ final class PostgresEngine: Engine {
     try eventually("PostgreSQL is ready") { (try? sql("select 1", "postgres")) != nil }
     try sql("create database ledger", "postgres")
     try sql("create sequence ledger_fence")
-    let path = "Sources/DaemonLifecycleLease/DaemonLifecycleLease.docc/RunningOnSeveralMachines.md"
-    let script = try GuideBlock.all(of: path).first { $0.heading == "PostgreSQL" }?.text ?? ""
-    try script.write(toFile: folder + "/elect.sql", atomically: true, encoding: .utf8)
+    try writeBlocks(of: "PostgreSQL", to: "elect.sql")
   }
 
   @discardableResult private func sql(_ text: String, _ database: String = "ledger") throws
