@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import DaemonSystemd
 import Synchronization
 import TestSupport
 import Testing
@@ -13,6 +14,40 @@ import Testing
     { try await $0.send(.sigusr1) }, { try await $0.waitUntilSettled() },
     { try await $0.waitUntilSleeping() },
   ]
+
+  /// Ends a pause as soon as it hears of it, as a lease may; a test begins to wait just then.
+  private final class Resumer: LifecyclePart {
+    let harness = Harness()
+    let seen = Mutex<LifecycleState?>(nil)
+    // Set before the first fact.
+    nonisolated(unsafe) weak var core: LifecycleCore?
+
+    func receive(_ fact: LifecycleFact) -> MonotonicTime? {
+      guard case .ended(_, _, _, let snapshot) = fact, snapshot.state == .background, let core
+      else { return nil }
+      let waiter = Sleeper { [weak core] in
+        let state = core?.lifecycleState
+        self.seen.withLock { $0 = state }
+      }
+      harness.add(waiter, whenSleeping: nil)
+      core.look()
+      core.takeOwn(LifecycleEvent(.resume(for: .operator)))
+      return nil
+    }
+  }
+
+  @Test func whatFollowsFromAFactIsWaitedFor() async throws {
+    let resumer = Resumer()
+    let core = LifecycleCore(
+      configuration: .init(logging: .off), initialState: .foreground, virtualTime: VirtualTime(),
+      harness: resumer.harness, parts: [resumer])
+    resumer.core = core
+    core.add(Scripted(save: { _ in }))
+    core.receive(LifecycleEvent(.pause(for: .operator)))
+    try await core.untilIdle()
+    try await eventually { resumer.seen.withLock { $0 } == .foreground }
+    core.close()
+  }
 
   // MARK: Waiting in vain
 

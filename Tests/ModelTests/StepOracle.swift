@@ -34,7 +34,8 @@ struct StepOracle {
     let isLaunch = if case .launch = cause.origin { true } else { false }
     defer { note(step, isCatchUp: isCatchUp) }
     if registry.termination != nil {
-      stepsOfTermination.append(step.name)
+      // Those of a launch that fails, or of who comes late, are not its own.
+      if !isLaunch, !isCatchUp { stepsOfTermination.append(step.name) }
     } else if isHeld, !isLaunch {
       return "\(step.name) in spite of a hold"
     }

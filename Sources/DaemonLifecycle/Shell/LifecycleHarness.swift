@@ -54,7 +54,8 @@ extension LifecycleCore {
     for delayed in harness.inputs(isIdle: state.machine.isIdle) {
       state.handle(delayed.input, at: now)
     }
-    let waits = harness.waits(isIdle: state.machine.isIdle, sleeping: state.sleeperCount)
+    let isIdle = state.machine.isIdle && state.effects.messages.isEmpty && !state.isSending
+    let waits = harness.waits(isIdle: isIdle, sleeping: state.sleeperCount)
     for wait in waits { state.effects.messages.append(.reached(wait)) }
   }
 }
