@@ -75,6 +75,28 @@ import Testing
     #expect(mock.ending?.report.cause.signal == (status == nil ? .sigterm : nil))
   }
 
+  /// A transaction goes on, though it was cancelled: it is committed before the state is saved, and the process exits.
+  @Test(arguments: [false, true]) func aStopWaitsForABodyThatAPauseHasAbandoned(
+    isResumed: Bool
+  ) async throws {
+    let gate = Gate()
+    mock.addForeground(name: "job") { [log] in
+      await gate.wait()
+      log.add("committed")
+    }
+    mock.on(ShouldSaveState.self) { [log] _ in log.add("saved") }
+    try await mock.waitUntilInForeground()
+    mock.inject(.sigusr1)
+    await mock.advance(by: .seconds(20))
+    try await mock.waitUntilSettled()
+    if isResumed { try await mock.send(.sigusr2) }
+    mock.inject(.sigterm)
+    gate.open()
+    let exit = try await ending()
+    #expect(log.all == ["saved", "committed", "saved"] && exit.status == 0)
+    #expect(exit.report["job", DidEnterBackground.self]?.outcome == .completed)
+  }
+
   /// Of two errors the first ends the daemon; another, in a daemon that ends already, changes nothing.
   @Test func theFirstErrorCounts() async throws {
     for name in ["a", "b"] { mock.addForeground(name: name) { throw BadDisk() } }

@@ -97,11 +97,12 @@ import Testing
     // With threads to be had again, so are the hooks: it has missed the pause, and is told of it now.
     allowed.threads.store(1000, ordering: .relaxed)
     try await eventually { log.all == ["a background"] }
+    // A stop waits for it.
+    release.signal()
     core.receive(LifecycleEvent(.terminate))
     var entries: [String] = []
     while let report = await reports.next() { entries += report.entries.map(\.description) }
     #expect(log.all.contains("a terminate"), "\(entries)")
-    release.signal()
     core.close()
   }
 

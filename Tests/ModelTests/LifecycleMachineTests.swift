@@ -8,6 +8,7 @@ import Testing
 /// What the machine's parts do together, step by step: single rules that a simulated life seldom comes to.
 @Suite struct LifecycleMachineTests {
   private struct Note: CustomNotification {}
+  private struct BadDisk: Error {}
 
   /// A daemon in the foreground with one observer.
   private let daemon = DaemonUnderTest(
@@ -267,6 +268,20 @@ import Testing
     daemon.request(.terminate)
     let output = daemon.give(.ended(try #require(save.first), .completed))
     #expect(daemon.kinds(output.starts) == [.didEnterBackground])
+  }
+
+  /// One whose hook still ran when the others resumed sleeps, as far as it knows.
+  @Test func nobodyIsSuspendedTwice() throws {
+    let daemon = DaemonUnderTest(observing: [WillSuspend.self, DidResume.self])
+    daemon.add([ShouldSaveState.self])
+    let save = try #require(daemon.request(.suspend).starts.first)
+    let suspend = try #require(daemon.give(.ended(save, .completed)).starts.first)
+    for time in [at(10), at(12)] { daemon.give(.clock, at: time) }
+    #expect(daemon.request(.wakeUp, at: at(12)).starts.isEmpty)
+    let next = try #require(daemon.request(.suspend, at: at(12)).starts.first)
+    daemon.give(.ended(suspend, .completed), at: at(12))
+    #expect(daemon.give(.ended(next, .completed), at: at(12)).starts.isEmpty)
+    #expect(daemon.kinds(daemon.request(.wakeUp, at: at(12)).starts) == [.didResume])
   }
 
   // MARK: Deliveries
@@ -585,6 +600,51 @@ import Testing
   }
 
   // MARK: The stop
+
+  /// A daemon with a hook that a pause has abandoned, and which a stop waits for.
+  private func stopsBesideAnAbandonedPause() throws -> (DaemonUnderTest, hook: CallID) {
+    let daemon = DaemonUnderTest(observing: [DidEnterBackground.self, WillTerminate.self])
+    let hook = try #require(daemon.request(.pause).starts.first)
+    for time in [at(10), at(12)] { daemon.give(.clock, at: time) }
+    #expect(daemon.call(hook)?.isAbandoned == true)
+    #expect(daemon.signal(at: 13).starts.isEmpty)
+    #expect(daemon.call(hook)?.deadline == at(23))
+    return (daemon, hook)
+  }
+
+  /// It may be in a transaction, or in the middle of a file. It was cancelled, and may say so.
+  @Test(arguments: [nil, CancellationError(), BadDisk()] as [(any Error)?])
+  func aStopWaitsForWhatAPauseHasLeftBehind(_ error: (any Error)?) throws {
+    let (daemon, hook) = try stopsBesideAnAbandonedPause()
+    let end: LifecycleMachine.CallEnd = error.map { .failed(Failure($0)) } ?? .completed
+    let next = daemon.give(.ended(hook, end), at: at(14))
+    #expect(daemon.kinds(next.starts) == [.willTerminate] && next.warnings.isEmpty)
+    daemon.give(.ended(try #require(next.starts.first), .completed), at: at(14))
+    let exit = try #require(daemon.stop.exit)
+    #expect(exit.status == (error is BadDisk ? 70 : 0))
+    let entry = try #require(exit.report.entries.first)
+    #expect(entry.notification == DidEnterBackground.self && entry.duration == .seconds(1))
+  }
+
+  @Test func whatIsLeftBehindForEverIsReported() throws {
+    let (daemon, hook) = try stopsBesideAnAbandonedPause()
+    for time in [at(23), at(25)] { daemon.give(.clock, at: time) }
+    #expect(daemon.stop.exit?.status == 124)
+    #expect(
+      daemon.stop.exit?.report.entries.map(\.outcome) == [
+        .abandoned(.running), .skipped(.busy),
+      ])
+    // Nobody counts it twice.
+    daemon.give(.ended(hook, .completed), at: at(26))
+    #expect(daemon.machine.calls.count == 0 && daemon.machine.calls.abandonedCount == 0)
+  }
+
+  @Test func aSecondSignalEndsTheWait() throws {
+    let (daemon, _) = try stopsBesideAnAbandonedPause()
+    daemon.signal(at: 15)
+    daemon.give(.clock, at: at(16))
+    #expect(daemon.stop.exit?.status == 124)
+  }
 
   /// What fits is nothing to warn of. It is not held back for nothing, or there would be no end.
   @Test func aStopDrainsWhereThereIsTime() {

@@ -25,6 +25,7 @@ struct MachineSimulation: ~Copyable {
     var begun: MonotonicTime?
     var endsAt: MonotonicTime?
     var isCancelled = false
+    var isAbandoned = false
     var isDropped = false
   }
 
@@ -96,6 +97,8 @@ struct MachineSimulation: ~Copyable {
   private var started = 0
   private var recorded = 0
   private var withdrawn = 0
+  /// Calls that were abandoned, and that the stop has waited for.
+  private var takenBack = 0
   /// Calls whose observer was gone before its hook was called.
   private var vanished = 0
   /// How late the clock was in all: what the machine can't help.
@@ -526,6 +529,7 @@ struct MachineSimulation: ~Copyable {
     if lies(.losesARemoval) { effects.removed = [] }
     checkRemoved(effects.removed.map(\.id), input)
     noteWithdrawn()
+    noteTakenBack()
     for telling in effects.messages { hear(telling) }
     if let round = effects.healthRound { ask(round) }
     for case let caller as Caller in effects.cancels where !lies(.losesACancel) {
@@ -599,6 +603,16 @@ struct MachineSimulation: ~Copyable {
     }
   }
 
+  private mutating func noteTakenBack() {
+    for (call, hook) in hooks {
+      guard let isAbandoned = machine.calls.find(call)?.isAbandoned,
+        isAbandoned != hook.isAbandoned
+      else { continue }
+      hooks[call]?.isAbandoned = isAbandoned
+      if !isAbandoned { takenBack += 1 }
+    }
+  }
+
   private mutating func ask(_ round: UInt64) {
     let late = { (random: inout SeededGenerator, now: MonotonicTime) in
       now.advanced(by: .milliseconds(random.below(random.chance(80) ? 50 : 8000)))
@@ -666,6 +680,12 @@ struct MachineSimulation: ~Copyable {
     }
   }
 
+  /// A pause or a save that has begun, of an observer that is there.
+  private func runsOn(_ hook: Hook) -> Bool {
+    hook.begun != nil && (hook.step.isPause || hook.step.isSave)
+      && observers.contains { $0.id == hook.observer }
+  }
+
   private mutating func hear(_ telling: Effects.Message) {
     switch telling {
     case .answered(let post, _):
@@ -680,6 +700,9 @@ struct MachineSimulation: ~Copyable {
       if self.exit != nil { fail("ended twice") }
       self.exit = (exit, now)
       if let problem = ObserverHistory.problem(of: exit) { fail(problem) }
+      for hook in hooks.values where exit.status == 0 && runsOn(hook) {
+        fail("status 0 beside \(hook.step.name) of \(hook.observer.value)")
+      }
       if lateness == earlierLateness, let budget = machine.stop.budget, !budget.isHurried,
         lastLimit < budget.began,
         let problem = ObserverHistory.missedCall(in: exit, of: budgetBeforeExtension ?? budget)
@@ -834,8 +857,9 @@ struct MachineSimulation: ~Copyable {
     {
       fail("\(machine.calls.count) calls are left")
     }
-    if started - withdrawn - vanished != recorded {
-      fail("\(started - withdrawn - vanished) calls, and \(recorded) entries")
+    let calls = started + takenBack - withdrawn - vanished
+    if calls != recorded {
+      fail("\(calls) calls, and \(recorded) entries")
     }
     if awaitedSleeps > 0 { fail("logind waits for the end") }
     for observer in observers

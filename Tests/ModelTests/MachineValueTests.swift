@@ -50,7 +50,7 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     var call = call(.entering)
     call.cancel(at: at(10))
     #expect(call.next == at(12) && call.isCancelled && !call.isAbandoned)
-    call.limit = .abandoned
+    call.abandon()
     #expect(!call.move(to: .begun) && call.next == .distantFuture && call.isCancelled)
   }
 

@@ -25,21 +25,23 @@ struct Call: Sendable {
     case abandoned
   }
 
-  let delivery: DeliveryID
-  /// The constants of its delivery, which outlive the delivery.
+  private(set) var delivery: DeliveryID
+  /// The constants of the delivery that it began in, which outlive the delivery.
   let constants: Delivery.Constants
   let member: Member
   /// The index of the hook among the member's.
   let hook: Int
   /// What calls the hook and cancels it, which the machine only keeps; `nil` until the shell has made it.
   var caller: (any AnyObject & Sendable)?
-  let began: MonotonicTime
+  private(set) var began: MonotonicTime
   /// The deadline: not before `began`; for a nested call not after the outer one's.
   private(set) var deadline: MonotonicTime
   /// The time from its cancellation to its abandonment.
   private(set) var grace: Duration
   private(set) var progress: Progress
-  var limit = Limit.deadline
+  private(set) var limit = Limit.deadline
+  /// Whether a stop has found it abandoned, and waits for it.
+  private(set) var isLeftBehind = false
   /// Its index in its delivery's `running`.
   var runningIndex = 0
 
@@ -77,6 +79,20 @@ struct Call: Sendable {
     guard !isAbandoned, progress > self.progress else { return false }
     self.progress = progress
     return true
+  }
+
+  mutating func abandon() { limit = .abandoned }
+
+  /// A stop begins. Returns whether it waits for the call: a pause or a save that was abandoned, and still runs.
+  mutating func stops() -> Bool {
+    isLeftBehind = isAbandoned && progress == .begun && (step.isPause || step.isSave)
+    return isLeftBehind
+  }
+
+  /// It is waited for again, as what the stop calls itself.
+  mutating func join(_ delivery: DeliveryID, at now: MonotonicTime, time: CallTime) {
+    (self.delivery, began, deadline, grace) = (delivery, now, time.deadline, time.grace)
+    limit = .deadline
   }
 
   // MARK: Time

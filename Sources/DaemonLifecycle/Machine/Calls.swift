@@ -75,6 +75,34 @@ struct Calls: Sendable {
     return id
   }
 
+  /// Begins a stop. Returns the observers with calls that it waits for.
+  mutating func stop() -> [ObserverID] {
+    var observers: [ObserverID] = []
+    for (observer, ids) in unfinished {
+      for id in ids where calls[id].stops() { observers.append(observer) }
+    }
+    return observers
+  }
+
+  /// Has a delivery wait for what an observer has left behind.
+  mutating func takeBack(
+    _ observer: ObserverID, into delivery: DeliveryID, at now: MonotonicTime, time: CallTime
+  ) {
+    let all = unfinished.removeValue(forKey: observer) ?? []
+    let others = all.filter { !calls[$0].isLeftBehind }
+    if !others.isEmpty { unfinished[observer] = others }
+    for id in all where calls[id].isLeftBehind {
+      calls[id].join(delivery, at: now, time: time)
+      calls[id].runningIndex = self[delivery].running.count
+      self[delivery].add(id, next: calls[id].next)
+    }
+  }
+
+  /// Whether a stop has yet to wait for what an observer has left behind.
+  func hasLeftBehind(_ observer: ObserverID) -> Bool {
+    unfinished[observer]?.contains { calls[$0].isLeftBehind } ?? false
+  }
+
   /// Gives a call what calls its hook.
   mutating func give(_ id: CallID, to caller: any AnyObject & Sendable) {
     calls[id].caller = caller
@@ -95,8 +123,8 @@ struct Calls: Sendable {
   /// outdated before.
   mutating func end(_ id: CallID) -> Call? {
     guard let call = calls.remove(id) else { return nil }
+    if call.progress == .begun, call.isAbandoned || call.isLeftBehind { abandonedCount -= 1 }
     if call.isAbandoned {
-      if call.progress == .begun { abandonedCount -= 1 }
       unfinished[call.observer]?.removeAll { $0 == id }
       if unfinished[call.observer]?.isEmpty == true { unfinished[call.observer] = nil }
     } else {
@@ -109,8 +137,8 @@ struct Calls: Sendable {
   mutating func abandon(_ id: CallID) -> Call {
     let call = calls[id]
     leave(call)
-    calls[id].limit = .abandoned
-    if call.progress == .begun { abandonedCount += 1 }
+    calls[id].abandon()
+    if call.progress == .begun, !call.isLeftBehind { abandonedCount += 1 }
     unfinished[call.observer, default: []].append(id)
     return call
   }

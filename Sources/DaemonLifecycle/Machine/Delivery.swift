@@ -143,9 +143,12 @@ struct Delivery: Sendable {
 
   // MARK: Ended calls
 
-  /// - Parameter began: When the call began, or would have.
+  /// - Parameters:
+  ///   - own: The type of what the call was for; `nil` for the delivery's.
+  ///   - began: When the call began, or would have.
   mutating func record(
     _ outcome: LifecycleReport.Outcome, of name: ObserverName, _ observer: ObserverID?,
+    for own: (any LifecycleNotification.Type)? = nil,
     began: MonotonicTime, duration: Duration = .zero, failure: Failure? = nil,
     elementsLeft: Int = 0
   ) {
@@ -153,8 +156,8 @@ struct Delivery: Sendable {
     if entries.isEmpty { entries.reserveCapacity(calls.count) }
     entries.append(
       LifecycleReport.Entry(
-        notification: name.isBody ? nil : type, outcome: outcome, duration: duration, name: name,
-        errorText: failure?.text, isLate: failure?.isLate ?? false,
+        notification: name.isBody ? nil : own ?? type, outcome: outcome, duration: duration,
+        name: name, errorText: failure?.text, isLate: failure?.isLate ?? false,
         began: began, registration: observer?.value ?? 0, elementsLeft: elementsLeft))
   }
 }

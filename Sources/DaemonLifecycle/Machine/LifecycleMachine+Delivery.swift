@@ -69,7 +69,10 @@ extension LifecycleMachine {
     for id in plan.members {
       guard let member = registry.members[id] else { continue }
       var hook = member.hook(for: type, plan.step)
-      if case .workEnds = plan.step, works[id]?.endsWithTheDaemon != true { hook = nil }
+      if case .workEnds = plan.step {
+        let isAwaited = works[id]?.endsWithTheDaemon ?? false || calls.hasLeftBehind(id)
+        hook = isAwaited ? 0 : nil
+      }
       if let hook {
         let phase = member.phase
         let isTogether = phase.isTogether(with: last)
@@ -124,6 +127,13 @@ extension LifecycleMachine {
       registry.reached(observer)
       return beginWork(member, in: id, constants, CallTime(deadline: now, grace: .zero))
     }
+    if case .workEnds = constants.step, calls.hasLeftBehind(observer),
+      let time = callTime(of: member, in: id, of: constants)
+    {
+      registry.reached(observer)
+      calls.takeBack(observer, into: id, at: now, time: time)
+      return registry.members.update(observer) { $0.isBusy = calls.unfinished[observer] != nil }
+    }
     let isBusy = calls.isBusy(observer, for: constants)
     let isHeld = member.isWork && isHeldBack(member, constants.step)
     let slot = isBusy || isHeld ? nil : callTime(of: member, in: id, of: constants)
@@ -167,6 +177,9 @@ extension LifecycleMachine {
     case .completed:
       record(call.isCancelled ? .timedOut : .completed, of: call)
       if !call.isCancelled { entered(call) }
+    // It was cancelled then, and may say so.
+    case .failed(let failure) where call.isLeftBehind && failure.error is CancellationError:
+      record(.completed, of: call)
     case .failed(var failure):
       if call.isCancelled { failure.isLate = false }
       let outcome = call.isCancelled ? .timedOut : LifecycleReport.Outcome.failed(failure.error)
@@ -178,7 +191,7 @@ extension LifecycleMachine {
     _ outcome: LifecycleReport.Outcome, of call: Call, _ failure: Failure? = nil
   ) {
     calls[call.delivery].record(
-      outcome, of: call.name, call.observer, began: call.began,
+      outcome, of: call.name, call.observer, for: call.constants.type, began: call.began,
       duration: call.began.duration(to: now), failure: failure,
       elementsLeft: call.member.isWork && call.step.endsWork
         ? works[call.observer]?.elementsLeft ?? 0 : 0)

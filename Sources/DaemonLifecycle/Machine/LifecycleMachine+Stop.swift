@@ -77,6 +77,8 @@ extension LifecycleMachine {
     if let cause = registry.termination { effects.publish(.terminating(cause)) }
     requestStopTime()
     haltWork()
+    // What a pause or a save has left behind ends with the daemon, as work does.
+    for id in calls.stop() { registry.members.update(id) { $0.throughout = .begun } }
     if registry.hasCutTransition { transition.update { $0.isOvertaken = true } }
     health.end()
     for post in registry.requests.takePosts() { refuse(post) }

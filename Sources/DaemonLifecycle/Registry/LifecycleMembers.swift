@@ -33,8 +33,8 @@ struct LifecycleMembers: Sendable {
       switch change {
       case .state(_, let earlier):
         reachedState == earlier && (earlier != .launching || !launchFailed)
-      // One that was busy when the others were paused may be free again by now.
-      case .suspended(true): reachedState == .background
+      // One that was busy when the others were paused, or resumed, may be free again by now.
+      case .suspended(true): reachedState == .background && !isSuspended
       case .suspended(false): isSuspended
       case .work(let begins): throughout == (begins ? .waiting : .begun)
       case .nothing: reachedState != .launching
