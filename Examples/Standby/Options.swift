@@ -12,13 +12,15 @@ struct Options: Equatable {
   var unit: String?
   /// The command of sh(1) that decides which instance works.
   var elector: String?
+  /// The key of the token in the JSON that it prints.
+  var tokenKey: String?
   /// How long the work and the save may take when the lease was lost.
   var handover = Duration.seconds(3)
   var interval = Duration.seconds(1)
   var ledger = ""
 
   static let usage = """
-    Usage: standby [--name NAME] [--unit UNIT | --elect COMMAND [--handover SECONDS]]
+    Usage: standby [--name NAME] [--unit UNIT | --elect COMMAND [--token-key KEY] [--handover SECONDS]]
                    [--interval SECONDS] [--check-config] LEDGER
            standby --version
 
@@ -27,7 +29,8 @@ struct Options: Equatable {
       --name NAME         what its lines are signed with (default: the process's number)
       --unit UNIT         it is active while this unit of systemd's is, such as standby-a.target
       --elect COMMAND     it is active from the first line that COMMAND prints until COMMAND ends; the line is a
-                          number that grows, or etcdctl's JSON, and LEDGER refuses a writer with a lower one
+                          number that grows, and LEDGER refuses a writer with a lower one
+      --token-key KEY     the line is JSON, and the number is its KEY: create_revision, of etcdctl
       --handover SECONDS  how long it may take to stop writing when COMMAND has ended (default: 3)
       --interval SECONDS  how often the active one writes, and both read (default: 1)
       --check-config      check the options, and end; there is no configuration file
@@ -59,6 +62,7 @@ struct Options: Equatable {
         if name.contains(where: \.isNewline) { throw UsageError("--name must be on one line") }
       case "--unit": unit = try Self.value(of: argument, &rest)
       case "--elect": elector = try Self.value(of: argument, &rest)
+      case "--token-key": tokenKey = try Self.value(of: argument, &rest)
       case "--handover": handover = try Self.seconds(of: argument, &rest)
       case "--interval": interval = try Self.seconds(of: argument, &rest)
       case _ where argument.hasPrefix("-"): throw UsageError("There is no option \(argument)")

@@ -76,7 +76,7 @@ actor Replica {
   ) async throws {
     // Lost since: the pause is on its way.
     guard let line = lease.token else { return }
-    guard let token = Self.number(in: line) else { throw NoToken(line: line) }
+    guard let token = UInt64(line) else { throw NoToken(line: line) }
     say("\(name) leads with the token \(token)")
     defer { say("\(name) stands by at \(last)") }
     for try await _ in lifecycle.ticks(every: interval) {
@@ -99,12 +99,6 @@ actor Replica {
     try ledger.append("\(last + 1) \(name) \(token) \(Ledger.milliseconds)")
     try catchUp()
     return false
-  }
-
-  /// The number in an elector's line: the line, or in etcdctl's JSON the revision with which the lock was taken.
-  static func number(in line: String) -> UInt64? {
-    guard let key = line.firstRange(of: "\"create_revision\":") else { return UInt64(line) }
-    return UInt64(line[key.upperBound...].prefix { $0.isASCII && $0.isNumber })
   }
 
   // MARK: The ledger

@@ -44,7 +44,8 @@ import DaemonSystemd
     var configuration = LifecycleConfiguration()
     if let unit = options.unit { configuration.interfaces.append(.pausing(whileInactive: unit)) }
     let lease = options.elector.map {
-      Lease("ledger", command: ["sh", "-c", $0], handover: options.handover)
+      Lease(
+        "ledger", command: ["sh", "-c", $0], tokenKey: options.tokenKey, handover: options.handover)
     }
     if let lease { configuration.interfaces.append(.pausing(without: lease)) }
     let lifecycle = LifecycleSubject(configuration: configuration)

@@ -142,7 +142,8 @@ final class Elector {
       return fail("runs without its guard, as this daemon is not started by its own name", &events)
     }
     guard let token = lease.token(in: text) else {
-      return fail("has printed a line without \"\(lease.tokenKey ?? "")\"", &events)
+      let excerpt = VisibleText.excerpt(text, limit: 60)
+      return fail("has printed \"\(excerpt)\", without \"\(lease.tokenKey ?? "")\"", &events)
     }
     hasLine = true
     events.append(.line(token))

@@ -40,8 +40,9 @@ final class LeaseFollower: LifecyclePart {
   nonisolated(unsafe) private var end = MonotonicTime.distantFuture
   /// The time of the alarm.
   nonisolated(unsafe) private var planned = MonotonicTime.distantFuture
-  /// The last problem, so that it is logged once.
+  /// The last problem, which is logged once, and when it is no longer in the status: the elector has run for a while.
   nonisolated(unsafe) private var problem: String?
+  nonisolated(unsafe) private var noteEnd = MonotonicTime.distantFuture
 
   init(_ lease: Lease, log: @escaping @Sendable (String) -> Void) {
     (self.lease, self.log) = (lease, log)
@@ -207,10 +208,11 @@ final class LeaseFollower: LifecyclePart {
     end = elector == nil || rules.isKept ? .distantFuture : min(end, hooksEnd ?? end)
     if end <= .now() {
       end = .distantFuture
-      warn("it has not ended after SIGTERM, and is killed.")
+      warn("its elector has not ended after SIGTERM, and is killed.")
       elector?.kill()
     }
-    let next = min(rules.deadline, end, elector?.deadline ?? .distantFuture)
+    if noteEnd <= .now() { show(nil) }
+    let next = min(min(rules.deadline, end), min(noteEnd, elector?.deadline ?? .distantFuture))
     guard let alarm, next != planned else { return }
     // The earlier of two times is kept.
     if planned < next { daemon.remove(alarm) }
@@ -230,6 +232,7 @@ final class LeaseFollower: LifecyclePart {
   // MARK: The elector
 
   private func start(_ daemon: LifecycleCore) {
+    if problem != nil { noteEnd = .after(.seconds(10)) }
     do throws(Elector.Failure) {
       elector = try Elector(lease, poll: poll.load(ordering: .relaxed))
     } catch {
@@ -255,7 +258,7 @@ final class LeaseFollower: LifecyclePart {
 
   private func hold(_ token: String, _ daemon: LifecycleCore) {
     guard rules.printed() else { return }
-    problem = nil
+    show(nil)
     lease.set(token, by: self)
     daemon.take(.fact(.info("The lease \(lease.name) is held: token \(token).")))
     let cause = LifecycleCause(.other("the lease \(lease.name), token \(token)"))
@@ -288,7 +291,15 @@ final class LeaseFollower: LifecyclePart {
         "\(sentence). It is run again, after \(LeaseRules.longestDelay.components.seconds) s at most."
       )
     }
-    problem = sentence
+    show(sentence)
+  }
+
+  /// Has the status show what is wrong, while it is.
+  private func show(_ problem: String?) {
+    noteEnd = .distantFuture
+    if problem == self.problem { return }
+    self.problem = problem
+    daemon?.take(.fact(.statusNote(.elector, problem)))
   }
 
   private func warn(_ sentence: String) { log("The lease \(lease.name): \(sentence)") }

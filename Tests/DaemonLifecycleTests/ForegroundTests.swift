@@ -72,7 +72,7 @@ import Testing
     #expect(log.all == ["begins", "begins", "begins", "returned"])
     let exit = try #require(mock.ending)
     #expect(exit.status == 0 && exit.report.problems.map(\.observer) == ["body"])
-    #expect(exit.report.timeline.contains("pause failed: Failure()"))
+    #expect(exit.report.timeline.contains("threw: Failure()"))
     #expect(!exit.report.timeline.contains("!"))
   }
 

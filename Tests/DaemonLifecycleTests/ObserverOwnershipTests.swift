@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycleTesting
+import Synchronization
 import TestSupport
 import Testing
 
@@ -30,6 +31,20 @@ import Testing
       try await mock.send(.sigterm)
     }
     try await eventually { log.all == ["saved", "gone"] && gone == nil }
+  }
+
+  /// As in a set-up that keeps no token: nothing would ever be received, and nothing said.
+  @Test func aTokenThatIsReleasedBeforeTheLaunchIsSaid() {
+    let lifecycle = LifecycleSubject(configuration: .init(logging: .off))
+    _ = lifecycle.observe(ShouldReload.self, name: "settings") { _ in }
+    lifecycle.observe(ShouldReload.self, name: "other") { _ in }.cancel()
+    let said = lifecycle.core.state.withLock { $0.earlyFacts }.compactMap { fact in
+      if case .warning(let text) = fact { text } else { nil }
+    }
+    #expect(
+      said == [
+        "settings ends before the launch, since its token is released: keep the token, or name an owner."
+      ])
   }
 
   @Test func oneThatComesAfterTheEndIsNotKept() async throws {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import DaemonLifecycleTesting
 import Glibc
 import TestSupport
 import Testing
@@ -92,6 +93,20 @@ import Testing
     daemon.send(SIGTERM)
     #expect(try daemon.wait() == .status(0))
     #expect(daemon.output.filter { $0.contains("The lease probe: ") }.count == 1)
+  }
+
+  /// An operator looks there first.
+  @Test func theStatusShowsWhatIsWrongUntilItRuns() throws {
+    let (manager, folder) = (try FakeServiceManager(), try Folder())
+    let script = "test -e \(folder.path("works")) || exit 3; echo 5; exec cat"
+    let daemon = try daemon(["sh", "-c", script], environment: manager.environment)
+    let problem = "; sh has ended with status 3"
+    _ = try manager.next { $0["STATUS"]?.hasSuffix(problem) == true }
+    try folder.write("", to: "works")
+    let status = try manager.next { $0["STATUS"]?.hasPrefix("foreground since") == true }
+    #expect(status["STATUS"]?.contains(problem) == false)
+    daemon.send(SIGTERM)
+    #expect(try daemon.wait() == .status(0))
   }
 
   /// Neither one that ends at once nor one that prints no line: in a second there are four of them at most.

@@ -166,7 +166,8 @@ import Testing
       try await a.stop()
       #expect(try await a.show("Result") == "success")
       #expect(try await a.show("ExecMainStatus") == "0")
-      try await a.waitForMessage("The lease ledger: it has not ended after SIGTERM, and is killed.")
+      try await a.waitForMessage(
+        "The lease ledger: its elector has not ended after SIGTERM, and is killed.")
     }
   }
 }

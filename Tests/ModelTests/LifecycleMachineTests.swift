@@ -516,6 +516,15 @@ import Testing
         "has not ended its hook for ShouldSaveState, which was abandoned.") == true)
   }
 
+  /// Where no hook runs, something else may: a body that keeps all of Swift's threads, for example.
+  @Test func workIsDescribed() {
+    let daemon = DaemonUnderTest()
+    daemon.add(WorkOptions(), name: .given("importer"))
+    let said = daemon.give(.event(LifecycleEvent(.describe)), at: at(90)).infos
+    #expect(
+      said == ["Described: no hook is running.", "Described: importer has run for 90 s."])
+  }
+
   // MARK: Health
 
   /// Whoever is gone is neither ill nor silent.
@@ -624,6 +633,18 @@ import Testing
     #expect(exit.status == (error is BadDisk ? 70 : 0))
     let entry = try #require(exit.report.entries.first)
     #expect(entry.notification == DidEnterBackground.self && entry.duration == .seconds(1))
+  }
+
+  /// They run already: each has as long as the first.
+  @Test func allThatIsLeftBehindIsWaitedForTogether() throws {
+    let daemon = DaemonUnderTest()
+    for _ in 1...3 { daemon.add([DidEnterBackground.self]) }
+    daemon.request(.pause)
+    for time in 1...6 { daemon.give(.clock, at: at(Int64(time) * 12)) }
+    daemon.signal(at: 80)
+    #expect(daemon.machine.calls.deliveries.first?.running.count == 3)
+    for time in [at(90), at(92)] { daemon.give(.clock, at: time) }
+    #expect(daemon.stop.exit?.status == 124)
   }
 
   @Test func whatIsLeftBehindForEverIsReported() throws {

@@ -162,6 +162,8 @@ final class TerminationTests: XCTestCase {
     let exit = try daemon.wait(within: budget)
     XCTAssertTrue([.status(128 + SIGTERM), .status(128 + SIGINT)].contains(exit), "\(exit)")
     XCTAssertFalse(daemon.output.contains { $0.hasPrefix("saver save") }, "it went on")
+    let sentence = "lifecycle: A third signal, before the stop has ended: ending at once, "
+    XCTAssertTrue(daemon.output.contains { $0.hasPrefix(sentence) }, "\(daemon.output)")
   }
 
   // MARK: The end of the process
@@ -218,8 +220,8 @@ final class TerminationTests: XCTestCase {
       try daemon.expect(kind == "late-throw" ? "body" : "round")
       daemon.send(SIGTERM)
       try ends(daemon, .status(0))
-      let failed = daemon.output.first { $0.hasPrefix("entry \(entry): failed") }
-      XCTAssertTrue(failed?.hasSuffix("BodyError()") == true, "\(kind): \(daemon.output)")
+      let thrown = daemon.output.first { $0.hasPrefix("entry \(entry): threw") }
+      XCTAssertTrue(thrown?.hasSuffix("BodyError()") == true, "\(kind): \(daemon.output)")
     }
   }
 

@@ -27,14 +27,14 @@ extension LifecycleObservable {
   /// The lifecycle retains the body until the daemon has ended. Servers, and other work that has something to finish, use
   /// the form whose body takes the ``ForegroundRound``, which has the parameters. A tick of ``ticks(every:)`` is progress.
   public func addForeground(
-    name: String? = nil, phase: LifecyclePhase = .standard, draining limit: Duration? = nil,
-    restarting policy: RestartPolicy? = nil, stallsAfter: Duration? = nil, mayReturn: Bool = false,
+    name: String? = nil, phase: LifecyclePhase = .standard, restarting policy: RestartPolicy? = nil,
+    stallsAfter: Duration? = nil, mayReturn: Bool = false,
     file: StaticString = #fileID, line: UInt = #line,
     _ body: @escaping @Sendable @isolated(any) () async throws -> Void
   ) {
     addForeground(
-      name: name, phase: phase, draining: limit, restarting: policy, stallsAfter: stallsAfter,
-      mayReturn: mayReturn, file: file, line: line
+      name: name, phase: phase, restarting: policy, stallsAfter: stallsAfter, mayReturn: mayReturn,
+      file: file, line: line
     ) { _ in try await body() }
   }
 
@@ -133,13 +133,13 @@ extension LifecycleObservable {
   ///   cancelled. ``LifecycleError/foregroundInSetUp`` in the set-up of `runAndExit`, for which the launch waits: write
   ///   `addForeground` there.
   nonisolated(nonsending) public func foreground(
-    name: String? = nil, phase: LifecyclePhase = .standard, draining limit: Duration? = nil,
-    restarting policy: RestartPolicy? = nil, file: StaticString = #fileID, line: UInt = #line,
+    name: String? = nil, phase: LifecyclePhase = .standard, restarting policy: RestartPolicy? = nil,
+    file: StaticString = #fileID, line: UInt = #line,
     _ body: @escaping @Sendable @isolated(any) () async throws -> Void
   ) async throws {
-    try await foreground(
-      name: name, phase: phase, draining: limit, restarting: policy, file: file, line: line
-    ) { _ in try await body() }
+    try await foreground(name: name, phase: phase, restarting: policy, file: file, line: line) {
+      _ in try await body()
+    }
   }
 
   /// Runs `body` while the daemon is in the foreground, and returns when the daemon terminates: `addForeground` of a

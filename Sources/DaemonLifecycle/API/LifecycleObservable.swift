@@ -155,7 +155,11 @@ extension LifecycleObservable {
   ) -> LifecycleToken {
     let core = core
     let id = core.add(closures: [hook], owner: nil, options, name: name)
-    return LifecycleToken { [weak core] in core?.remove(id) }
+    return LifecycleToken { [weak core] in
+      core?.warnOfToken(of: id)
+    } _: { [weak core] in
+      core?.remove(id)
+    }
   }
 
   // MARK: Streams

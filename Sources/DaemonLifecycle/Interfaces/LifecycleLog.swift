@@ -67,7 +67,8 @@ final class LifecycleLog: LifecyclePart {
 
   func warn(_ text: String) { write(text, .warning) }
 
-  func info(_ text: String) { write(text, .info) }
+  /// Without a MESSAGE_ID: it explains itself.
+  func info(_ text: String) { write(JournalEntry(line: text, .info, messageID: nil)) }
 
   private func write(_ text: String, _ priority: JournalPriority) {
     write(JournalEntry(line: text, priority, messageID: LifecycleMessageID.statusNote))

@@ -69,13 +69,15 @@ extension LifecycleMachine {
     for id in plan.members {
       guard let member = registry.members[id] else { continue }
       var hook = member.hook(for: type, plan.step)
+      var isLeftBehind = false
       if case .workEnds = plan.step {
-        let isAwaited = works[id]?.endsWithTheDaemon ?? false || calls.hasLeftBehind(id)
-        hook = isAwaited ? 0 : nil
+        isLeftBehind = calls.hasLeftBehind(id)
+        hook = isLeftBehind || works[id]?.endsWithTheDaemon == true ? 0 : nil
       }
       if let hook {
         let phase = member.phase
-        let isTogether = phase.isTogether(with: last)
+        // What runs already is waited for together.
+        let isTogether = phase.isTogether(with: last) || isLeftBehind && last != nil
         if !isTogether { group = planned.count }
         planned.append(.init(observer: id, hook: hook, isTogether: isTogether))
         if plan.step.endsWork, let timeout = member.timeout {

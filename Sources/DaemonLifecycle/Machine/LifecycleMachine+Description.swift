@@ -9,8 +9,11 @@ extension LifecycleMachine {
 
   mutating func describe() {
     let hooks = pending(at: now, isHeld: false) { $0.name.description }
+    let runs = works.all.compactMap { work in
+      work.run.map { "\(work.name) has run for \($0.began.duration(to: now).forReading)" }
+    }
     let notes = works.all.compactMap(\.note)
-    for sentence in (hooks.isEmpty ? ["no hook is running"] : hooks) + notes {
+    for sentence in (hooks.isEmpty ? ["no hook is running"] : hooks) + runs + notes {
       effects.publish(.info("Described: \(sentence)."))
     }
   }

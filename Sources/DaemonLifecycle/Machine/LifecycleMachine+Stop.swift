@@ -87,7 +87,11 @@ extension LifecycleMachine {
     limitRunning()
     // A daemon that was never launched has nothing to end.
     if registry.state == .terminated, let cause = registry.termination {
-      conclude(LifecycleReport(cause: cause, entries: []))
+      var report = LifecycleReport(cause: cause, entries: [])
+      let ended = ActiveTransition(registry.plan(.workEnds, cause: cause), at: now)
+      report.span = stop.span(of: ended, to: now)
+      effects.publish(.ended(.termination, report, .zero, snapshot))
+      conclude(report)
     }
   }
 

@@ -19,13 +19,15 @@ package enum StatusNote: Comparable, Sendable {
   case delayLock
   /// A watched unit that can't be followed.
   case watchedUnit
+  /// What elects the daemon, and fails.
+  case elector
   /// Signals that other code of the process has taken.
   case signals
 
   /// Whether the log has a warning that says more, or nothing is wrong.
   var isOnlyForStatus: Bool {
     switch self {
-    case .daemon, .signals, .work: true
+    case .daemon, .elector, .signals, .work: true
     default: false
     }
   }

@@ -7,10 +7,18 @@ import Synchronization
 /// any thread, also in a hook.
 public final class LifecycleToken: Sendable {
   private let end: Mutex<(@Sendable () -> Void)?>
+  /// Called where it is released, and was not cancelled.
+  private let dropped: (@Sendable () -> Void)?
 
-  package init(_ end: @escaping @Sendable () -> Void) { self.end = Mutex(end) }
+  package init(dropped: (@Sendable () -> Void)? = nil, _ end: @escaping @Sendable () -> Void) {
+    self.dropped = dropped
+    self.end = Mutex(end)
+  }
 
-  deinit { cancel() }
+  deinit {
+    if let dropped, end.withLock({ $0 != nil }) { dropped() }
+    cancel()
+  }
 
   /// Ends the observation or hold at once. Further calls have no effect. A hook that is running is not interrupted.
   public func cancel() {

@@ -93,11 +93,14 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     /// `Poller, ShouldSaveState: failed after 200 ms: disk full`.
     public var description: String {
       let subject = notification.map { "\(observer), \($0)" } ?? observer
-      return VisibleText.line(
-        outcome.isSkipped
-          ? "\(subject): skipped\(why)"
-          : "\(subject): \(outcome.word) after \(duration.forReading)\(why)")
+      if outcome.isSkipped { return VisibleText.line("\(subject): skipped\(why)") }
+      // What was thrown before the step took no time in it.
+      let time = isLate && duration == .zero ? "" : " after \(duration.forReading)"
+      return VisibleText.line("\(subject): \(word)\(time)\(why)")
     }
+
+    /// What work throws that was cancelled, or has thrown before its turn, is no failure of the step.
+    var word: String { isLate ? "threw" : outcome.word }
 
     /// The error of a failed hook and whose hook it was, else the whole sentence.
     var reason: String {

@@ -128,7 +128,7 @@ extension LifecycleReport.Entry {
     let row = notification.flatMap { NotificationKind($0)?.row }
     let act = row?.act ?? notification.map { "\($0)" } ?? "end"
     if outcome.isCompleted { return (row?.done ?? notification.map { "\($0)" } ?? "ended") + why }
-    return "\(act) \(outcome.word)\(why)"
+    return isLate ? "\(word)\(why)" : "\(act) \(word)\(why)"
   }
 }
 

@@ -46,7 +46,12 @@ extension LifecycleCore {
   }
 
   func bindRare(_ state: inout State, _ errands: inout Errands) {
-    if let code = state.effects.exitsWith { exitProcess(code) }
+    if let code = state.effects.exitsWith {
+      StandardError.writeLine(
+        "lifecycle: A third signal, before the stop has ended: ending at once, with the status \(code)",
+        .error, isJournal: StandardError.isJournal(configuration.environment))
+      exitProcess(code)
+    }
     for member in state.effects.removed { state.index.remove(member) }
     errands.rare = state.effects.takeRare()
   }

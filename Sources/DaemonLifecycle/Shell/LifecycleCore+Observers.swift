@@ -83,6 +83,18 @@ extension LifecycleCore {
     }
   }
 
+  /// An observation that ends with its token before the launch would receive nothing, without a word.
+  func warnOfToken(of id: ObserverID) {
+    change { state, now in
+      guard state.machine.registry.state == .launching,
+        let name = state.machine.registry.members[id]?.name
+      else { return }
+      let sentence =
+        "\(name) ends before the launch, since its token is released: keep the token, or name an owner."
+      state.handle(.fact(.warning(sentence)), at: now)
+    }
+  }
+
   func remove(_ id: ObserverID) { handle(.remove([id])) }
 
   /// Removes everything that the object has registered, as an observer and as an owner.

@@ -67,6 +67,9 @@ class Engine {
   /// What runs a server.
   func server(_ number: Int) -> String { "" }
 
+  /// What standby is told of it.
+  var options: String { "" }
+
   func elector(for name: String) throws -> String {
     try Self.guide("One machine").joined(separator: "\n")
       .replacing("/run/ledger", with: folder).replacing("/var/lib/ledger", with: folder)

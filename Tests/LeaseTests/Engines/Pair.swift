@@ -27,7 +27,7 @@ final class Pair {
       """
       exec \(engine.network?.inside(name) ?? "")'\(built("standby"))' --name \(name) \
       --elect 'exec sh \(engine.folder)/elect-\(name)' --handover 2 --interval 0.01 \
-      \(ledger.path) >>\(log(name)) 2>&1
+      \(engine.options)\(ledger.path) >>\(log(name)) 2>&1
       """)
   }
 

@@ -41,6 +41,8 @@ final class EtcdEngine: Engine {
     }.joined(separator: " ")
   }
 
+  override var options: String { "--token-key create_revision " }
+
   override var contenders: String {
     "\(isHealthy) && \(ctl) get --prefix --keys-only ledger | grep -c ledger"
   }
