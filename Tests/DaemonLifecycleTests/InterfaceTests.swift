@@ -27,6 +27,16 @@ import Testing
     #expect(given.signals.signals == [] && given.logging == .off)
   }
 
+  /// A map that was to add a signal, and has no other: each stop would cost the state.
+  @Test func aMapWithoutSIGTERMIsSaid() {
+    func problems(_ signals: SignalMap) -> [String] {
+      LifecycleWiring(LifecycleConfiguration(signals: signals, logging: .off)).problems
+    }
+    #expect(problems([.sigquit: .describe]).first?.hasPrefix("SIGTERM is not in the ") == true)
+    // One without any is meant so.
+    for map: SignalMap in [.standard, [:], [.sigterm: .describe]] { #expect(problems(map) == []) }
+  }
+
   /// It works during a pause, and is cancelled at the end. What it asks for during the launch waits.
   @Test(.timeLimit(.minutes(5))) func anAuthorsOwn() async throws {
     let log = Log()

@@ -16,6 +16,12 @@ extension LifecycleWiring {
     connect(configuration.interfaces)
     parts.append(log)
     for problem in configuration.negatives { note(problem) }
+    let signals = configuration.signals
+    if !signals.signals.isEmpty, signals[.sigterm] == nil {
+      note(
+        "SIGTERM is not in the signal map: it ends the daemon at once, and nothing is saved. Begin with SignalMap.standard."
+      )
+    }
     if let problem = StopBudget.drainProblem(policy(of: configuration, on: platform)) {
       note(problem)
     }
