@@ -78,6 +78,8 @@ struct Calls: Sendable {
   /// Begins a stop. Returns the observers with calls that it waits for.
   mutating func stop() -> [ObserverID] {
     var observers: [ObserverID] = []
+    // Nearly always, and then no iterator's type is made.
+    if unfinished.isEmpty { return observers }
     for (observer, ids) in unfinished {
       for id in ids where calls[id].stops() { observers.append(observer) }
     }
@@ -100,7 +102,8 @@ struct Calls: Sendable {
 
   /// Whether a stop has yet to wait for what an observer has left behind.
   func hasLeftBehind(_ observer: ObserverID) -> Bool {
-    unfinished[observer]?.contains { calls[$0].isLeftBehind } ?? false
+    if unfinished.isEmpty { return false }
+    return unfinished[observer]?.contains { calls[$0].isLeftBehind } ?? false
   }
 
   /// Gives a call what calls its hook.
