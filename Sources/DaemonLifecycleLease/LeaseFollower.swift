@@ -40,7 +40,7 @@ final class LeaseFollower: LifecyclePart {
   nonisolated(unsafe) private var end = MonotonicTime.distantFuture
   /// The time of the alarm.
   nonisolated(unsafe) private var planned = MonotonicTime.distantFuture
-  /// The last problem, which is logged once, and when it is no longer in the status: the elector has run for a while.
+  /// The last problem, which is logged once, and when it is not in the status for now: the elector has run for a while.
   nonisolated(unsafe) private var problem: String?
   nonisolated(unsafe) private var noteEnd = MonotonicTime.distantFuture
 
@@ -258,7 +258,8 @@ final class LeaseFollower: LifecyclePart {
 
   private func hold(_ token: String, _ daemon: LifecycleCore) {
     guard rules.printed() else { return }
-    show(nil)
+    if problem != nil { show(nil) }
+    problem = nil
     lease.set(token, by: self)
     daemon.take(.fact(.info("The lease \(lease.name) is held: token \(token).")))
     let cause = LifecycleCause(.other("the lease \(lease.name), token \(token)"))
@@ -291,15 +292,14 @@ final class LeaseFollower: LifecyclePart {
         "\(sentence). It is run again, after \(LeaseRules.longestDelay.components.seconds) s at most."
       )
     }
+    problem = sentence
     show(sentence)
   }
 
   /// Has the status show what is wrong, while it is.
-  private func show(_ problem: String?) {
+  private func show(_ note: String?) {
     noteEnd = .distantFuture
-    if problem == self.problem { return }
-    self.problem = problem
-    daemon?.take(.fact(.statusNote(.elector, problem)))
+    daemon?.take(.fact(.statusNote(.elector, note)))
   }
 
   private func warn(_ sentence: String) { log("The lease \(lease.name): \(sentence)") }

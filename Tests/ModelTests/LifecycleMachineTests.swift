@@ -647,6 +647,41 @@ import Testing
     #expect(daemon.stop.exit?.status == 124)
   }
 
+  /// Before the work that ends then, which it may need.
+  @Test func whatIsLeftBehindIsWaitedForFirst() throws {
+    let daemon = DaemonUnderTest(observing: [DidEnterBackground.self])
+    daemon.add(WorkOptions(form: .throughout, drains: true), phase: .init(order: 7))
+    let hook = try #require(daemon.request(.pause).starts.first)
+    for time in [at(10), at(12)] { daemon.give(.clock, at: time) }
+    #expect(daemon.signal(at: 13).works.isEmpty)
+    #expect(daemon.give(.ended(hook, .completed), at: at(14)).works.count == 1)
+    let end = daemon.work(.ended(run: 1, nil), at: at(15))
+    #expect(end.starts.isEmpty && daemon.stop.exit?.status == 0)
+  }
+
+  /// Its observer is paused by the stop, once it can be.
+  @Test func whoseSaveIsLeftBehindIsPausedAfterIt() throws {
+    let daemon = DaemonUnderTest(observing: [DidEnterBackground.self, ShouldSaveState.self])
+    let save = try #require(daemon.request(.saveState).starts.first)
+    for time in [at(10), at(12)] { daemon.give(.clock, at: time) }
+    #expect(daemon.signal(at: 13).starts.isEmpty)
+    var next = daemon.give(.ended(save, .completed), at: at(14)).starts
+    #expect(daemon.kinds(next) == [.didEnterBackground])
+    next = daemon.give(.ended(try #require(next.first), .completed), at: at(14)).starts
+    #expect(daemon.kinds(next) == [.shouldSaveState])
+    daemon.give(.ended(try #require(next.first), .completed), at: at(14))
+    #expect(daemon.stop.exit?.status == 0)
+  }
+
+  /// It is cancelled once more at its deadline, and has had its time.
+  @Test func whatIsLeftBehindMayTimeOut() throws {
+    let (daemon, hook) = try stopsBesideAnAbandonedPause()
+    daemon.give(.clock, at: at(23))
+    let end = daemon.give(.ended(hook, .failed(Failure(CancellationError()))), at: at(23))
+    daemon.give(.ended(try #require(end.starts.first), .completed), at: at(23))
+    #expect(daemon.stop.exit?.report.entries.first?.outcome == .timedOut)
+  }
+
   @Test func whatIsLeftBehindForEverIsReported() throws {
     let (daemon, hook) = try stopsBesideAnAbandonedPause()
     for time in [at(23), at(25)] { daemon.give(.clock, at: time) }

@@ -638,6 +638,7 @@ struct MachineSimulation: ~Copyable {
     machine.calls.give(id, to: Caller(id))
     started += 1
     let step = call.step
+    if case .workEnds = step { fail("a hook is called for what only work receives") }
     var isNested = step.isHealthCheck
     if case .posted(let post) = step { isNested = nestedPosts[ObjectIdentifier(post)] != nil }
     if machine.isTerminating, !call.constants.isOfTermination, !isNested,

@@ -162,7 +162,7 @@ final class TerminationTests: XCTestCase {
     let exit = try daemon.wait(within: budget)
     XCTAssertTrue([.status(128 + SIGTERM), .status(128 + SIGINT)].contains(exit), "\(exit)")
     XCTAssertFalse(daemon.output.contains { $0.hasPrefix("saver save") }, "it went on")
-    let sentence = "lifecycle: A third signal, before the stop has ended: ending at once, "
+    let sentence = "lifecycle: A third signal: ending at once, "
     XCTAssertTrue(daemon.output.contains { $0.hasPrefix(sentence) }, "\(daemon.output)")
   }
 

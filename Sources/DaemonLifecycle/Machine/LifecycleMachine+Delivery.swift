@@ -57,6 +57,13 @@ extension LifecycleMachine {
       outer: .init(deadline: .distantFuture, budgetStep: .posted(post)))
   }
 
+  /// What was left behind runs already: it is waited for first, and together, before anything that it may need has ended.
+  private func leftBehindFirst(_ plan: LifecycleRegistry.Plan) -> [ObserverID] {
+    guard case .workEnds = plan.step, !calls.unfinished.isEmpty else { return plan.members }
+    return plan.members.filter { calls.hasLeftBehind($0) }
+      + plan.members.filter { !calls.hasLeftBehind($0) }
+  }
+
   /// Plans the calls of the members that have a hook for the step.
   mutating func planCalls(
     of plan: LifecycleRegistry.Plan, isNested: Bool
@@ -66,7 +73,7 @@ extension LifecycleMachine {
     planned.reserveCapacity(plan.members.count)
     var last: LifecyclePhase?
     var group = 0
-    for id in plan.members {
+    for id in leftBehindFirst(plan) {
       guard let member = registry.members[id] else { continue }
       var hook = member.hook(for: type, plan.step)
       var isLeftBehind = false
@@ -76,15 +83,14 @@ extension LifecycleMachine {
       }
       if let hook {
         let phase = member.phase
-        // What runs already is waited for together.
-        let isTogether = phase.isTogether(with: last) || isLeftBehind && last != nil
+        let isTogether = isLeftBehind ? !planned.isEmpty : phase.isTogether(with: last)
         if !isTogether { group = planned.count }
         planned.append(.init(observer: id, hook: hook, isTogether: isTogether))
-        if plan.step.endsWork, let timeout = member.timeout {
+        if plan.step.endsWork, !isLeftBehind, let timeout = member.timeout {
           let claim = timeout.bounded + policy.cancellationGrace
           planned[group].claim = max(planned[group].claim, claim)
         }
-        last = phase
+        last = isLeftBehind ? nil : phase
       } else if !isNested {
         // Members without a hook for it are reached in no time.
         registry.reached(id)
@@ -181,7 +187,7 @@ extension LifecycleMachine {
       if !call.isCancelled { entered(call) }
     // It was cancelled then, and may say so.
     case .failed(let failure) where call.isLeftBehind && failure.error is CancellationError:
-      record(.completed, of: call)
+      record(CallEnd.completed, of: call)
     case .failed(var failure):
       if call.isCancelled { failure.isLate = false }
       let outcome = call.isCancelled ? .timedOut : LifecycleReport.Outcome.failed(failure.error)

@@ -223,9 +223,13 @@ struct LifecycleRegistry: Sendable {
 
   private mutating func nextTerminationStep() -> Plan? {
     state = .background
-    // Members in the foreground, and not the state: an upward step may have been overtaken midway.
-    if members.contains(where: { $0.reachedState == .foreground }) {
-      return plan(.kind(.didEnterBackground), cause: transitionCause)
+    // Members in the foreground, and not the state: an upward step may have been overtaken midway. One whose save was left
+    // behind is paused when that has been waited for.
+    func isToPause(_ member: LifecycleMembers.ObserverProgress) -> Bool {
+      member.reachedState == .foreground && !(member.isBusy && member.throughout == .begun)
+    }
+    if members.contains(where: isToPause) {
+      return plan(.kind(.didEnterBackground), cause: transitionCause, to: isToPause)
     }
     guard !steps.isEmpty else { return nil }
     let step = steps.removeFirst()

@@ -48,7 +48,7 @@ extension LifecycleCore {
   func bindRare(_ state: inout State, _ errands: inout Errands) {
     if let code = state.effects.exitsWith {
       StandardError.writeLine(
-        "lifecycle: A third signal, before the stop has ended: ending at once, with the status \(code)",
+        "lifecycle: A third signal: ending at once, with the status \(code)",
         .error, isJournal: StandardError.isJournal(configuration.environment))
       exitProcess(code)
     }
