@@ -78,8 +78,6 @@ struct Calls: Sendable {
   /// Begins a stop. Returns the observers with calls that it waits for.
   mutating func stop() -> [ObserverID] {
     var observers: [ObserverID] = []
-    // Nearly always, and then no iterator's type is made.
-    if unfinished.isEmpty { return observers }
     for (observer, ids) in unfinished {
       for id in ids where calls[id].stops() { observers.append(observer) }
     }
