@@ -15,6 +15,8 @@ int clinux_start_thread(void *(*body)(void *), void *context) {
   return error;
 }
 
+_Thread_local struct clinux_release_pool clinux_release_pool_of_thread;
+
 void clinux_name_this_thread(const char *name) { pthread_setname_np(pthread_self(), name); }
 
 uint64_t clinux_process_number(pid_t pid) {

@@ -103,8 +103,8 @@ private struct Opaque {}
     let mock = MockLifecycleSubject(state: .launching)
     mock.addObserver(Bare())
     let report = try await mock.launch()
-    #expect(report.problems.map(\.errorText) == ["\(LifecycleError.noHook("Bare"))"])
-    let text = try #require(report.problems.first?.errorText)
+    #expect(report.problems.map(\.failure?.text) == ["\(LifecycleError.noHook("Bare"))"])
+    let text = try #require(report.problems.first?.failure?.text)
     for kind in NotificationKind.allCases.map({ "\($0)" }) {
       let name = kind.replacing(#/^(did|will|should|check)(Enter|Receive|Finish)?/#, with: "")
       let hook = ["Launching": "Launch", "SaveState": "State", "Terminate": "Termination"][name]

@@ -24,7 +24,7 @@ import Testing
       [
         LifecycleReport.Entry(
           notification: notification, outcome: .failed(TextError(text: $0)), duration: .zero,
-          name: .type(ServiceStatusTests.self), errorText: $0)
+          name: .type(ServiceStatusTests.self), failure: .init(TextError(text: $0)))
       ]
     }
     return LifecycleReport(cause: cause, entries: failures ?? [])

@@ -18,11 +18,11 @@ import Testing
     _ registration: UInt64, _ name: any Any.Type, _ notification: any LifecycleNotification.Type,
     _ began: Int64, _ took: Int, _ outcome: LifecycleReport.Outcome = .completed
   ) -> LifecycleReport.Entry {
-    var text: String?
-    if case .failed(let error) = outcome { text = "\(error)" }
+    var failure: DaemonLifecycle.Failure?
+    if case .failed(let error) = outcome { failure = .init(error) }
     return LifecycleReport.Entry(
       notification: notification, outcome: outcome, duration: .milliseconds(took),
-      name: .type(name), errorText: text, began: MonotonicTime(nanoseconds: began * 1_000_000),
+      name: .type(name), failure: failure, began: MonotonicTime(nanoseconds: began * 1_000_000),
       registration: registration)
   }
 

@@ -31,7 +31,6 @@ final class DaemonUnderTest {
     let starts: [CallID]
     let messages: [Effects.Message]
     let removed: [UInt64]
-    let released: Int
     let exitsWith: Int32?
     let healthRound: UInt64?
     let works: [(work: UInt64, action: Work.Action)]
@@ -122,8 +121,7 @@ final class DaemonUnderTest {
     for call in starts where begins { _ = machine.calls.move(call, to: .begun) }
     return Output(
       starts: starts, messages: effects.messages, removed: effects.removed.map(\.id.value),
-      released: effects.released.count, exitsWith: effects.exitsWith,
-      healthRound: effects.healthRound,
+      exitsWith: effects.exitsWith, healthRound: effects.healthRound,
       works: effects.works.map { ($0.id.value, $0.action) }, stalled: effects.stalled,
       isOverdue: effects.isOverdue)
   }

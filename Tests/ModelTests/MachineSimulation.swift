@@ -51,7 +51,9 @@ struct MachineSimulation: ~Copyable {
     var isAnswered = false
   }
 
-  private struct Note: CustomNotification {}
+  private struct Note: CustomNotification {
+    let kept: UserObject
+  }
 
   /// What calls a hook: known by its call.
   private final class Caller: Sendable {
@@ -62,6 +64,7 @@ struct MachineSimulation: ~Copyable {
   private var random: SeededGenerator
   private var machine: LifecycleMachine
   private var now = MonotonicTime(nanoseconds: 0)
+  private let releases = Releases()
   private let lie: MachineLie?
   private var lieCount = 0
   /// Whom the report of the transition under way must name, by the notification's type.
@@ -209,7 +212,7 @@ struct MachineSimulation: ~Copyable {
   }
 
   private mutating func post(inside call: CallID?) {
-    let post = LifecyclePost(Note())
+    let post = LifecyclePost(Note(kept: UserObject(releases)))
     posts[ObjectIdentifier(post)] = post
     numbers[ObjectIdentifier(post)] = numbers.count
     if call != nil { nestedPosts[ObjectIdentifier(post)] = post }
@@ -255,7 +258,9 @@ struct MachineSimulation: ~Copyable {
       .add(
         Member(
           id: observer.id, phase: phase, name: .type(Note.self),
-          receives: receives.map { ObjectIdentifier($0) })))
+          receives: receives.map { ObjectIdentifier($0) },
+          hooks: [.closure(for: Note.self) { [kept = UserObject(releases)] _ in _ = kept }],
+          target: UserObject(releases), isOwned: true)))
   }
 
   private mutating func addWork() {
@@ -342,7 +347,7 @@ struct MachineSimulation: ~Copyable {
         give(.work(work.id, .ready(run: works[index].run)))
       }
       if let time = works[index].endsAt, time <= now {
-        let failure = works[index].fails ? DaemonLifecycle.Failure(SimulatedFailure()) : nil
+        let failure = works[index].fails ? failure : nil
         (works[index].isRunning, works[index].endsAt, works[index].readyAt) = (false, nil, nil)
         // Its end may be the daemon's.
         if askedToEnd == nil, !works[index].isAsked { askedToEnd = now }
@@ -350,6 +355,10 @@ struct MachineSimulation: ~Copyable {
         if !machine.isTerminating, signals == 0 { askedToEnd = nil }
       }
     }
+  }
+
+  private var failure: DaemonLifecycle.Failure {
+    DaemonLifecycle.Failure(KeptFailure(kept: UserObject(releases)))
   }
 
   private mutating func removeObserver() {
@@ -486,7 +495,7 @@ struct MachineSimulation: ~Copyable {
       change(hook.observer) { $0.history.hasMissedForeground = false }
     }
     if lies(.losesAnEnd) { return }
-    give(.ended(call, isFailed ? .failed(DaemonLifecycle.Failure(SimulatedFailure())) : .completed))
+    give(.ended(call, isFailed ? .failed(failure) : .completed))
   }
 
   private mutating func hear(_ hook: Hook) {
@@ -518,7 +527,12 @@ struct MachineSimulation: ~Copyable {
     if machine.stop.budget == nil { earlierLateness = lateness }
     let time = lies(.turnsTheClockBack) ? now.advanced(by: .seconds(-2)) : now
     wasTerminating = machine.isTerminating
+    if lie != .releasesUnderTheLock { ReleasePool.open() }
+    releases.isLocked = true
     var effects = machine.take(input, at: time)
+    releases.isLocked = false
+    if releases.isWrong { fail("a user's object is let go of under the lock") }
+    if lie != .releasesUnderTheLock { _ = ReleasePool.close() }
     mutate()
     let starts = effects.takeStarts()
     if tellsStory { tell(input, starts, effects) }
@@ -880,12 +894,29 @@ struct MachineSimulation: ~Copyable {
 
 struct SimulatedFailure: Error {}
 
+private struct KeptFailure: Error {
+  let kept: UserObject
+}
+
+/// Whether the lock is held, and whether a user's object has gone away meanwhile. Of one thread.
+private final class Releases: @unchecked Sendable {
+  var isLocked = false
+  var isWrong = false
+}
+
+/// What users give to the core: its deinit is user code.
+private final class UserObject: Sendable {
+  private let releases: Releases
+  init(_ releases: Releases) { self.releases = releases }
+  deinit { if releases.isLocked { releases.isWrong = true } }
+}
+
 /// What is made wrong, mostly each third time: the simulation must notice.
 enum MachineLie: CaseIterable {
   // What passes between machine and world.
   case losesAStart, startsTwice, losesAnEnd, grantsEveryMove, losesAnAnswer, answersTwice
   case losesACancel, losesARemoval, losesTheClock, turnsTheClockBack, forgetsTheSleep, endsWell
-  case losesARequest, forgetsAHold, addsToAnotherPhase
+  case losesARequest, forgetsAHold, addsToAnotherPhase, releasesUnderTheLock
   // The machine itself: as if one of its rules were missing.
   case takesForReached, forgetsAReached, forgetsAnObserver, launchesAgain
   case forgetsACall, losesADeadline, skipsTheRest, forgetsTheStop, refusesAMove

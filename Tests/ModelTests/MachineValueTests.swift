@@ -446,7 +446,6 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     { $0.exitsWith = 143 }, { $0.removed = [member(1)] }, { $0.healthRound = 1 },
     { $0.stalled = "work" },
     { $0.works = [(ObserverID(value: 1), nil, .finish(run: 1))] }, { $0.cancels = [member(1)] },
-    { $0.released = [1] },
     { $0.isOverdue = true },
   ]
 

@@ -17,6 +17,23 @@ final class TerminationTests: XCTestCase {
       try daemon.wait(within: budget, file: file, line: line), exit, file: file, line: line)
   }
 
+  // MARK: Objects that go away
+
+  func testADeinitMayAskAndBlock() throws {
+    for arguments in [[], ["blocks"]] {
+      let daemon = try ChildProcess(built("ProbeDaemon"), ["leaving"] + arguments)
+      try daemon.expect("started")
+      daemon.send(SIGUSR1)
+      for _ in 1...3 { try daemon.expect("gone: ") }
+      daemon.send(SIGTERM)
+      try ends(daemon, .status(0))
+      XCTAssertEqual(daemon.output.filter { $0 == "saved" }.count, 2)
+      XCTAssertEqual(
+        Set(daemon.output.filter { $0.hasPrefix("gone: ") }),
+        ["gone: observer", "gone: closure", "gone: error"])
+    }
+  }
+
   // MARK: A blocked pool
 
   private func blockedDaemon(_ arguments: [String]) throws -> ChildProcess {

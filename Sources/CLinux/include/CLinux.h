@@ -152,6 +152,15 @@ void clinux_name_this_thread(const char *name);
 bool clinux_is_main_thread(void);
 /// pthread_self(3), whose type differs between C libraries. Not reused while the thread lives, never 0.
 static inline uintptr_t clinux_this_thread(void) { return (uintptr_t)pthread_self(); }
+/// A thread's pool of references to be released later: how often it was opened, and what it has.
+struct clinux_release_pool {
+  int depth;
+  void *released;
+};
+extern _Thread_local struct clinux_release_pool clinux_release_pool_of_thread;
+static inline struct clinux_release_pool *clinux_release_pool(void) {
+  return &clinux_release_pool_of_thread;
+}
 /// sem_clockwait(3) until a time of CLOCK_MONOTONIC.
 int clinux_wait_until(sem_t *semaphore, int64_t nanoseconds);
 /// The name that this program was started by, without folders.

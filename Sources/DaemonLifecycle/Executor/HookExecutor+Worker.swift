@@ -118,7 +118,9 @@ extension HookExecutor {
           client?.listenerChanged()
         }
         poll.wait(milliseconds: milliseconds, me.found)
+        ReleasePool.open()
         client?.descriptorsAreReady(me.found)
+        if let released = ReleasePool.close() { enqueue(.work { _ = released }) }
       case .addThreads(let count): for _ in 0..<count where !addThread() { break }
       case .warnOfLimit: client?.threadsReachedLimit()
       case .park(let mayEnd): if !park(me, mayEnd: mayEnd) { return }

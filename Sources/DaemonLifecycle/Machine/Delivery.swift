@@ -157,7 +157,7 @@ struct Delivery: Sendable {
     entries.append(
       LifecycleReport.Entry(
         notification: name.isBody ? nil : own ?? type, outcome: outcome, duration: duration,
-        name: name, errorText: failure?.text, isLate: failure?.isLate ?? false,
-        began: began, registration: observer?.value ?? 0, elementsLeft: elementsLeft))
+        name: name, failure: failure, began: began, registration: observer?.value ?? 0,
+        elementsLeft: elementsLeft))
   }
 }

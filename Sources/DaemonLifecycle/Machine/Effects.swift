@@ -41,15 +41,13 @@ struct Effects: ~Copyable, Sendable {
   var stalled: String?
   /// The callers of hooks to be cancelled.
   var cancels: [any AnyObject & Sendable] = []
-  /// Values that may hold the last reference to a user's object.
-  var released: [any Sendable] = []
   /// Whether the process is overdue, and is to be ended with its exit's code.
   var isOverdue = false
 
   /// Whether there is more than calls and messages, which is rare.
   var hasRare: Bool {
-    !removed.isEmpty || !released.isEmpty || !cancels.isEmpty || !works.isEmpty
-      || stalled != nil || healthRound != nil || isOverdue || exitsWith != nil
+    !removed.isEmpty || !cancels.isEmpty || !works.isEmpty || stalled != nil || healthRound != nil
+      || isOverdue || exitsWith != nil
   }
 
   mutating func publish(_ fact: LifecycleFact?) {

@@ -172,8 +172,6 @@ extension LifecycleMachine {
   /// Ends a call, whose hook has returned or was not called. A call that was withdrawn is not known any more.
   mutating func ended(_ id: CallID, _ end: CallEnd) {
     guard let call = calls.end(id) else { return }
-    // No task holds it: it may have the last reference to its observer, or to what was posted.
-    if case .gone = end { effects.released.append(call) }
     if call.isAbandoned { return endedLate(call, end) }
     record(end, of: call)
     advance(call.delivery)
@@ -255,14 +253,8 @@ extension LifecycleMachine {
   mutating func finish(_ id: DeliveryID) {
     let delivery = calls.close(id)
     let report = LifecycleReport(cause: delivery.cause, entries: delivery.entries)
-    // It may hold the last reference to the posted notification; the end of the subject has answered it.
-    if let post = delivery.post {
-      if isClosed {
-        effects.released.append(post)
-      } else {
-        effects.messages.append(.answered(post, report))
-      }
-    }
+    // The end of the subject has answered it.
+    if let post = delivery.post, !isClosed { effects.messages.append(.answered(post, report)) }
     if delivery.isNested { return finishOutOfBand(delivery.step, report) }
     transition.update { $0.add(delivery.entries) }
     let isTransitionOver = registry.finishStep()

@@ -141,7 +141,6 @@ extension LifecycleMachine {
       let delivery = calls.close(id)
       transition.update { $0.add(delivery.entries) }
       if let post = delivery.post { effects.answer(post, cause) }
-      effects.released.append(delivery)
     }
     registry.abort()
     let entries = transition.take()?.entries ?? []

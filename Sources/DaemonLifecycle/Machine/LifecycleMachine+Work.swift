@@ -262,6 +262,5 @@ extension LifecycleMachine {
     _ = unentered.set(id, isAbsent: false)
     unentered.remove([id])
     if work.published != nil { effects.publish(.statusNote(.work("\(work.name)", id.value), nil)) }
-    if let runner = work.options.runner { effects.released.append(runner) }
   }
 }

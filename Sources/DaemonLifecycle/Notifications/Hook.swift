@@ -23,6 +23,8 @@ package final class Hook: Sendable {
     self.asActor = asActor
   }
 
+  deinit { ReleasePool.release(method) }
+
   /// Calls the hook in its caller's isolation, so that an actor's begins in the same step in which it is marked as begun.
   @inline(__always)
   nonisolated(nonsending) func call(

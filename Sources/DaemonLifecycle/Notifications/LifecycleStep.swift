@@ -89,4 +89,6 @@ class LifecyclePost: @unchecked Sendable {
   let notification: any CustomNotification
 
   init(_ notification: any CustomNotification) { self.notification = notification }
+
+  deinit { ReleasePool.release(notification) }
 }

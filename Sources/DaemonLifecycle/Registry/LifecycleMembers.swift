@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The only table of observers, with what each has received. One is in it from its addition until its removal, or the
-/// daemon's end. What leaves it is an effect of the same input, so that its last reference is not dropped under the lock.
+/// daemon's end.
 ///
 /// Their order is that in which they are notified on the way up: by phase, then by id, which grows with each addition.
 /// Adding, finding and removing take constant time, and so does finding one of the few that are behind the others.

@@ -81,6 +81,8 @@ final class Member: Sendable {
 
   private final class Anchor: Sendable {}
 
+  deinit { owned.map { ReleasePool.release($0) } }
+
   /// Whether it is an observer with hooks, which is added once, rather than an owner's closure, of which there may be any
   /// number.
   var isObserver: Bool { type != nil }

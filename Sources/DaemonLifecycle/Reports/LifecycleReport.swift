@@ -65,10 +65,8 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     /// The time from when the call was scheduled to its end; zero when it was skipped.
     public let duration: Duration
     let name: ObserverName
-    /// The text of a failed hook's error, rendered where it was thrown.
-    package internal(set) var errorText: String?
-    /// Whether it is what a body threw after its requested cancellation, which does not decide the exit status.
-    package var isLate = false
+    /// What it has thrown, with its text, rendered where it was thrown.
+    var failure: Failure?
     /// The time at which it began; for a hook that was not called, the time at which it would have been its turn.
     var began = MonotonicTime(nanoseconds: 0)
     /// The number of the observer's registration.
@@ -86,6 +84,8 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
       a.notification == b.notification && a.outcome == b.outcome && a.observer == b.observer
     }
 
+    /// Whether it is what a body threw after its requested cancellation, which does not decide the exit status.
+    package var isLate: Bool { failure?.isLate ?? false }
     var severity: Int { isLate ? 0 : outcome.severity }
     var ended: MonotonicTime { began.advanced(by: duration) }
 
@@ -104,8 +104,8 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 
     /// The error of a failed hook and whose hook it was, else the whole sentence.
     var reason: String {
-      guard case .failed = outcome, let errorText else { return description }
-      return VisibleText.line("\(observer): \(errorText)")
+      guard case .failed = outcome, let failure else { return description }
+      return VisibleText.line("\(observer): \(failure.text)")
     }
 
     /// Whether it has refused a new configuration.
@@ -118,7 +118,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
       let reason: String? =
         switch outcome {
         case .completed, .timedOut: nil
-        case .failed(let error): errorText ?? "\(error)"
+        case .failed(let error): failure?.text ?? "\(error)"
         case .abandoned(.running): "did not end"
         case .abandoned(.waitingForExecutor): "never got its executor"
         case .skipped(.busy): "busy with an abandoned hook"

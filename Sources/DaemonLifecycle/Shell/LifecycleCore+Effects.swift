@@ -26,11 +26,6 @@ extension LifecycleCore {
     var messages: [Effects.Message]
     let parts: [any LifecyclePart]
     let streams: [StreamSubscriber]
-
-    /// Whether there are answers to posts, which hold what was posted.
-    var hasAnswers: Bool {
-      messages.contains { if case .answered = $0 { true } else { false } }
-    }
   }
 
   // MARK: Under the lock
@@ -95,24 +90,6 @@ extension LifecycleCore {
     // from being cancelled.
     if !rare.cancels.isEmpty { logThreads("A hook was cancelled") { .warning($0) } }
     for case let call as HookCall in rare.cancels { executor.enqueue(.work { call.cancel() }) }
-    if !rare.released.isEmpty || !rare.removed.isEmpty { release(rare) }
-  }
-
-  /// Releases what may be the last reference to a user's object, whose deinit may block. On the thread that
-  /// listens, another does it; on any other thread, they are released when this returns.
-  private func release(_ effects: consuming Effects) {
-    guard executor.isOnListener else { return }
-    let released = Released(effects)
-    executor.enqueue(.work { released.drop() })
-  }
-
-  /// Objects to be released elsewhere; there is no other reference, and none here after `drop`.
-  private final class Released: Sendable {
-    private let effects: Mutex<Effects?>
-
-    init(_ effects: consuming Effects) { self.effects = Mutex(effects) }
-
-    func drop() { _ = effects.withLock { $0.take() } }
   }
 
   // MARK: Messages
@@ -121,12 +98,7 @@ extension LifecycleCore {
   private func send(_ mail: consuming Mail) {
     while true {
       for message in mail.messages { send(message, mail) }
-      if mail.hasAnswers {
-        var sent = Effects()
-        swap(&sent.messages, &mail.messages)
-        answerPosts(sent.messages)
-        release(sent)
-      }
+      answerPosts(mail.messages)
       mail.messages.removeAll(keepingCapacity: true)
       // The readiness is shown before the next messages are sent: the thread that added them may not have shown it yet.
       let (next, shown): (Mail?, ShownReadiness?) = state.withLock { state in
@@ -183,12 +155,8 @@ extension LifecycleCore {
     let type = ObjectIdentifier(type(of: element))
     let streams = streams.filter { $0.element == type }
     if streams.isEmpty { return }
-    resume {
-      // What a stream has no room for may be a user's object, as what was posted.
-      var dropped = Effects()
-      dropped.released = streams.compactMap { $0.yield(element) }
-      if !dropped.released.isEmpty { self.release(dropped) }
-    }
+    // What a stream has no room for may be a user's object, as what was posted.
+    resume { for stream in streams { stream.yield(element).map { ReleasePool.release($0) } } }
   }
 
   private func send(_ fact: LifecycleFact, to parts: [any LifecyclePart]) {

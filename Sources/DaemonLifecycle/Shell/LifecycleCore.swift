@@ -181,6 +181,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// waits.
   func ended(_ call: HookCall, _ end: LifecycleMachine.CallEnd) -> HookCall? {
     let goesOn = call.end()
+    ReleasePool.open()
     var errands = Errands()
     let hasDeadline = state.withLock { state in
       let now = now
@@ -189,6 +190,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     }
     let next = goesOn ? errands.next.take() : nil
     finish(errands, hasDeadline)
+    // Not here: a deinit that blocks must not keep the next call from being made.
+    if let released = ReleasePool.close() { executor.enqueue(.work { _ = released }) }
     // Nothing else is a call of the executor's.
     return next
       ?? (goesOn ? executor.takeHook().map { unsafeDowncast($0, to: HookCall.self) } : nil)
@@ -211,6 +214,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// Changes the state, and does afterwards what must not be done under the lock.
   @discardableResult
   func change<T: Sendable>(_ body: (inout State, MonotonicTime) -> T) -> T {
+    ReleasePool.open()
+    defer { _ = ReleasePool.close() }
     var errands = Errands()
     let (result, hasDeadline): (T, Bool) = state.withLock { state in
       let now = now

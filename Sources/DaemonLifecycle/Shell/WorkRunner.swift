@@ -36,6 +36,8 @@ final class WorkRunner: Sendable {
     (self.core, self.name, self.caller, self.body) = (core, name, caller, body)
   }
 
+  deinit { ReleasePool.release(body) }
+
   private func tell(_ input: LifecycleMachine.WorkInput, of id: ObserverID) {
     core?.handle(.work(id, input))
   }

@@ -3,6 +3,7 @@ import DaemonLifecycle
 import DaemonLifecycleTraces
 import Dispatch
 import Glibc
+import Synchronization
 
 // Daemons in which something does not end: the pool, Dispatch, the main actor, a hook.
 
@@ -198,4 +199,52 @@ final class HangingObserver: BackgroundObserver {
     // Never resumed; leaked on purpose, and so not a checked continuation, which would say so.
     await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
   }
+}
+
+/// On SIGUSR1 an observer removes itself, a closure ends its own observation, and a work throws: each has the last reference
+/// to an object whose deinit asks the lifecycle and, with `blocks`, never ends.
+let leaving: @Sendable ([String]) async throws -> Void = { arguments in
+  let lifecycle = LifecycleSubject(configuration: .init(hookTimeout: .seconds(2)))
+  let blocks = arguments.contains("blocks")
+  let token = Mutex<LifecycleToken?>(nil)
+  lifecycle.addObserver(Leaver("observer", lifecycle, blocks))
+  let ends = lifecycle.observe(DidEnterBackground.self) {
+    [object = LeavingObject("closure", lifecycle, blocks)] _ in
+    token.withLock { $0.take() }?.cancel()
+    withExtendedLifetime(object) {}
+  }
+  token.withLock { $0 = ends }
+  // The second error has the first one forgotten.
+  let runs = Atomic(0)
+  lifecycle.addTask(name: "work", restarting: .backoff()) { _ in
+    if runs.add(1, ordering: .relaxed).newValue > 2 { try await Task.sleep(for: .seconds(1000)) }
+    throw LeavingError(object: LeavingObject("error", lifecycle, blocks))
+  }
+  try await lifecycle.start(
+    saying: "started", lifecycle.observe(ShouldSaveState.self) { _ in say("saved") })
+}
+
+private struct LeavingError: Error { let object: LeavingObject }
+
+private final class LeavingObject: Sendable {
+  private let name: String
+  private let blocks: Bool
+  private let lifecycle: LifecycleSubject
+  init(_ name: String, _ lifecycle: LifecycleSubject, _ blocks: Bool) {
+    (self.name, self.lifecycle, self.blocks) = (name, lifecycle, blocks)
+  }
+  deinit {
+    _ = lifecycle.state
+    say("gone: \(name)")
+    if blocks { blockThread() }
+  }
+}
+
+private final class Leaver: BackgroundObserver {
+  private let object: LeavingObject
+  private let lifecycle: LifecycleSubject
+  init(_ name: String, _ lifecycle: LifecycleSubject, _ blocks: Bool) {
+    (object, self.lifecycle) = (LeavingObject(name, lifecycle, blocks), lifecycle)
+  }
+  func didEnterBackground(_ notification: DidEnterBackground) { lifecycle.removeObserver(self) }
 }

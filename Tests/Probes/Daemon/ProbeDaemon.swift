@@ -15,7 +15,9 @@ import Glibc
 
   static let scenarios: [String: @Sendable ([String]) async throws -> Void] = [
     "log": log, "blocked": blocked, "blocked-main": blockedMain, "blockers": blockers,
-    "hang": hang, "full-stdout": fullStdout, "ownership": ownership, "body": body,
+    "leaving": leaving,
+    "hang": hang, "full-stdout": fullStdout, "ownership": ownership,
+    "body": body,
     "launch-fails": launchFails, "fork": forkChild, "two-subjects": twoSubjects, "churn": churn,
     "spawn": spawnFromHook, "late-launch": slowLaunch, "stop": stopListening,
     "exit-grace": exitGrace, "cancel": cancelCaller, "late-signal": lateSignal,
