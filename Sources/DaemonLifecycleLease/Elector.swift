@@ -13,10 +13,10 @@ final class Elector {
     case line(String)
     /// It prints more than its line: a sentence.
     case excess(String)
-    /// What is wrong with it.
-    case problem(String)
+    /// What is wrong with it, and what of the sentence may differ each time.
+    case problem(String, detail: String = "")
     /// It has ended by itself, or could not be run. What it may have left is being ended.
-    case ended(String)
+    case ended(String, detail: String = "")
     /// Nothing of it is left.
     case gone
   }
@@ -143,7 +143,8 @@ final class Elector {
     }
     guard let token = lease.token(in: text) else {
       let excerpt = VisibleText.excerpt(text, limit: 60)
-      return fail("has printed \"\(excerpt)\", without \"\(lease.tokenKey ?? "")\"", &events)
+      return fail(
+        "has printed", detail: " \"\(excerpt)\", without \"\(lease.tokenKey ?? "")\"", &events)
     }
     hasLine = true
     events.append(.line(token))
@@ -152,9 +153,9 @@ final class Elector {
   }
 
   /// It is of no use.
-  private func fail(_ what: String, _ events: inout [Event]) {
+  private func fail(_ what: String, detail: String = "", _ events: inout [Event]) {
     dropOutput()
-    events.append(.problem("\(name) \(what)"))
+    events.append(.problem("\(name) \(what)", detail: detail))
   }
 
   /// Drops what follows the line, and reads no more for a while.
@@ -189,7 +190,7 @@ final class Elector {
       if report.status == CLEASE_BEGUN {
         hasGuard = true
       } else {
-        events.append(.ended(how(report)))
+        events.append(ending(report))
       }
     }
   }
@@ -203,12 +204,12 @@ final class Elector {
     events += [.ended("\(name) was killed with its guard"), .gone]
   }
 
-  private func how(_ report: clease_report) -> String {
-    if report.error != 0 { return Failure(name, report.error).description }
+  private func ending(_ report: clease_report) -> Event {
+    if report.error != 0 { return .ended(Failure(name, report.error).description) }
     let signal = report.status & 0x7f
     return signal == 0
-      ? "\(name) has ended with status \(report.status >> 8 & 0xff)"
-      : "\(name) was ended by signal \(signal)"
+      ? .ended("\(name) has ended with status", detail: " \(report.status >> 8 & 0xff)")
+      : .ended("\(name) was ended by signal", detail: " \(signal)")
   }
 }
 

@@ -40,8 +40,9 @@ final class LeaseFollower: LifecyclePart {
   nonisolated(unsafe) private var end = MonotonicTime.distantFuture
   /// The time of the alarm.
   nonisolated(unsafe) private var planned = MonotonicTime.distantFuture
-  /// The last problem, which is logged once, and when it is not in the status for now: the elector has run for a while.
-  nonisolated(unsafe) private var problem: String?
+  /// The problems since the lease was held, each of which is logged once whatever its details are, and when the last one is not
+  /// in the status for now: the elector has run for a while.
+  nonisolated(unsafe) private var problems: [String] = []
   nonisolated(unsafe) private var noteEnd = MonotonicTime.distantFuture
 
   init(_ lease: Lease, log: @escaping @Sendable (String) -> Void) {
@@ -159,7 +160,7 @@ final class LeaseFollower: LifecyclePart {
     if given.isReadable || elector.map({ $0.deadline <= .now() }) == true {
       for event in elector?.read() ?? [] { take(event, daemon) }
     }
-    if given.isRevoked { ended("a test has revoked it", daemon) }
+    if given.isRevoked { ended("a test has revoked it", "", daemon) }
     while let action = rules.next(
       daemon.position(for: lease.reason), isAsked: !given.hooks.isEmpty, canStart: canStart,
       at: daemon.now)
@@ -232,11 +233,11 @@ final class LeaseFollower: LifecyclePart {
   // MARK: The elector
 
   private func start(_ daemon: LifecycleCore) {
-    if problem != nil { noteEnd = .after(.seconds(10)) }
+    if !problems.isEmpty { noteEnd = .after(.seconds(10)) }
     do throws(Elector.Failure) {
       elector = try Elector(lease, poll: poll.load(ordering: .relaxed))
     } catch {
-      ended(error.description, daemon)
+      ended(error.description, "", daemon)
       rules.isGone()
     }
   }
@@ -245,11 +246,11 @@ final class LeaseFollower: LifecyclePart {
     switch event {
     case .line(let token): hold(token, daemon)
     case .excess(let sentence): warn(sentence)
-    case .problem(let sentence):
-      note(sentence)
+    case .problem(let what, let detail):
+      note(what, detail)
       rules.delayNext(at: daemon.now)
       endElector()
-    case .ended(let how): ended(how, daemon)
+    case .ended(let what, let detail): ended(what, detail, daemon)
     case .gone:
       elector = nil
       rules.isGone()
@@ -258,8 +259,8 @@ final class LeaseFollower: LifecyclePart {
 
   private func hold(_ token: String, _ daemon: LifecycleCore) {
     guard rules.printed() else { return }
-    if problem != nil { show(nil) }
-    problem = nil
+    if !problems.isEmpty { show(nil) }
+    problems = []
     lease.set(token, by: self)
     daemon.take(.fact(.info("The lease \(lease.name) is held: token \(token).")))
     let cause = LifecycleCause(.other("the lease \(lease.name), token \(token)"))
@@ -274,26 +275,26 @@ final class LeaseFollower: LifecyclePart {
     if isMock { rules.isGone() }
   }
 
-  private func ended(_ how: String, _ daemon: LifecycleCore) {
+  private func ended(_ what: String, _ detail: String, _ daemon: LifecycleCore) {
     let wasHeld = rules.phase == .held
     guard rules.ended(at: daemon.now, delays: !isMock) else { return }
     if isMock { rules.isGone() }
-    guard wasHeld else { return note(how) }
+    guard wasHeld else { return note(what, detail) }
     lease.set(nil, by: self)
     let isTooEarly = daemon.position(for: lease.reason).isTerminating
     let advice = " It was needed until state is saved; under systemd, set KillMode=mixed."
-    warn("it is lost: \(how).\(isTooEarly ? advice : "")")
-    pause(daemon, because: "the lease \(lease.name) is lost: \(how)")
+    warn("it is lost: \(what)\(detail).\(isTooEarly ? advice : "")")
+    pause(daemon, because: "the lease \(lease.name) is lost: \(what)\(detail)")
   }
 
-  private func note(_ sentence: String) {
-    if sentence != problem {
+  private func note(_ what: String, _ detail: String) {
+    if !problems.contains(what) {
+      problems.append(what)
       warn(
-        "\(sentence). It is run again, after \(LeaseRules.longestDelay.components.seconds) s at most."
+        "\(what)\(detail). It is run again, after \(LeaseRules.longestDelay.components.seconds) s at most."
       )
     }
-    problem = sentence
-    show(sentence)
+    show(what + detail)
   }
 
   /// Has the status show what is wrong, while it is.

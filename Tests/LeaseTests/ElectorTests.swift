@@ -121,6 +121,30 @@ import Testing
     #expect(try daemon.wait() == .status(0))
   }
 
+  /// Whatever its time stamp, number or status is, and also in turns with something else.
+  @Test(
+    arguments: [
+      ("echo run >&2; date +%s%N; exec cat", 1),
+      ("echo run >&2; echo >>$0; exit $(wc -l <$0)", 1),
+      (
+        "echo run >&2; echo >>$0; n=$(wc -l <$0); [ $((n % 2)) = 0 ] || exit $n; echo $n; exec cat",
+        2
+      ),
+    ] as [(String, Int)]
+  ) func whatHappensAgainIsSaidOnce(_ script: String, _ count: Int) throws {
+    let (manager, folder) = (try FakeServiceManager(), try Folder())
+    let daemon = try daemon(
+      ["sh", "-c", script, folder.path("runs")], "keyed", environment: manager.environment)
+    for _ in 1...5 { try daemon.expect("run") }
+    daemon.send(SIGTERM)
+    #expect(try daemon.wait() == .status(0))
+    #expect(daemon.output.filter { $0.contains("The lease probe: ") }.count == count)
+    // The status has the last one.
+    let words = manager.messages.compactMap { $0["STATUS"]?.split(separator: "; ") }
+    let notes = words.compactMap { $0.dropFirst().first }
+    #expect(Set(notes).count > 2)
+  }
+
   @Test func moreThanALineIsIgnored() throws {
     let daemon = try daemon(["sh", "-c", "echo; echo 5; exec yes"])
     let sentence = "lifecycle: The lease probe: sh prints more than a line, which is ignored."

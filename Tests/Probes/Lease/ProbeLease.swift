@@ -13,12 +13,15 @@ import Glibc
     case stuck
     /// It forks as its work begins; each fork goes on as long as the daemon.
     case forking
+    /// Its tokens have a key.
+    case keyed
   }
 
   static func main() {
     let behaviour = Behaviour(rawValue: CommandLine.arguments[1])!
     let lease = Lease(
-      "probe", command: Array(CommandLine.arguments.dropFirst(2)), handover: .seconds(1))
+      "probe", command: Array(CommandLine.arguments.dropFirst(2)),
+      tokenKey: behaviour == .keyed ? "n" : nil, handover: .seconds(1))
     var configuration = LifecycleConfiguration()
     configuration.interfaces.append(.pausing(without: lease))
     configuration.hookTimeout = .milliseconds(500)
