@@ -10,6 +10,7 @@
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -21,6 +22,12 @@ int clease_problem(void) {
 #else
   return ENOSYS;
 #endif
+}
+
+unsigned long long clease_inode(int fd) {
+  struct stat file = {.st_ino = 0};
+  fstat(fd, &file);
+  return file.st_ino;
 }
 
 int clease_pidfd(pid_t process) { return (int)syscall(SYS_pidfd_open, process, 0); }
@@ -46,19 +53,21 @@ static void run(char **command, pid_t guard) {
   _exit(127);
 }
 
-/// Signals the guard's children that are not in `told`, or all; orphans of its descendants are its children, too.
+/// Signals the guard's children that are not in `told`, or all; orphans of its descendants are its children, too. There is one
+/// at least: a kernel that lists none leaves the group to be killed, with the guard, and so with the command.
 static void signal_children(int number, pid_t told[], int *count, int capacity) {
   FILE *children = fopen("/proc/thread-self/children", "re");
-  if (!children) return;
-  int child;
-  while (fscanf(children, "%d", &child) == 1) {
+  int child, isListed = 0;
+  while (children && fscanf(children, "%d", &child) == 1) {
     int index = 0;
+    isListed = 1;
     while (index < *count && told[index] != child) index++;
     if (number != SIGKILL && (index < *count || getpgid(child) == getpgrp())) continue;
     kill(child, number);
     if (index == *count && *count < capacity) told[(*count)++] = child;
   }
-  fclose(children);
+  if (children) fclose(children);
+  if (!isListed && number == SIGKILL) kill(0, SIGKILL);
 }
 
 /// Ends all that the command has started: with SIGTERM, and with SIGKILL after a while, or when the daemon wants that.
@@ -114,11 +123,13 @@ static void guard(pid_t parent, char **command) {
 
 __attribute__((constructor(101))) static void begin(int count, char **arguments, char **environment) {
   (void)environment;
-  const char *daemon = getenv(CLEASE_VARIABLE);
-  if (!daemon) return;
+  const char *value = getenv(CLEASE_VARIABLE);
+  unsigned long long inode;
+  pid_t parent;
+  if (!value || sscanf(value, "%d:%llu", &parent, &inode) < 2 || clease_problem()) return;
+  if (inode == 0 || inode != clease_inode(CLEASE_REPORTS)) return;
   // It signals its process group, which must not be another's.
-  if (clease_problem() || count < 2 || getpgrp() != getpid()) _exit(126);
-  pid_t parent = atoi(daemon);
+  if (count < 2 || getpgrp() != getpid()) _exit(126);
   unsetenv(CLEASE_VARIABLE);
   guard(parent, arguments + 1);
   _exit(0);

@@ -195,11 +195,13 @@ final class Elector {
     }
   }
 
-  /// The guard has ended; nothing is left, unless somebody has killed it.
+  /// The guard has ended. Where somebody has killed it, what is left of its group would keep the lease.
   private func readEnd(_ events: inout [Event]) {
     var ready = pollfd(fd: end.rawValue, events: Int16(POLLIN), revents: 0)
     guard CLinux.poll(&ready, 1, 0) > 0 else { return }
     readReports(&events)
+    // The number is the group's until the guard is waited for.
+    _ = CLinux.kill(-guardian, SIGKILL)
     waitpid(guardian, nil, 0)
     events += [.ended("\(name) was killed with its guard"), .gone]
   }
@@ -248,11 +250,13 @@ extension Elector {
     consuming func takeWrite() -> OwnedDescriptor { write }
   }
 
-  /// Starts a guard with the descriptors 0, 1 and so on, in a process group of its own, with no signal blocked.
+  /// Starts a guard with the descriptors 0, 1 and so on, in a process group of its own, with no signal blocked or
+  /// ignored: one that can't be followed is to end by the first signal.
   private static func spawn(
     _ lease: Lease, _ descriptors: [Int32]
   ) throws(Failure) -> pid_t {
-    let variables = lease.environment.childEnvironment(adding: [CLEASE_VARIABLE: "\(getpid())"])
+    let value = "\(getpid()):\(clease_inode(descriptors[2]))"
+    let variables = lease.environment.childEnvironment(adding: [CLEASE_VARIABLE: value])
     let arguments = (["lease guard"] + lease.command).map { strdup($0) } + [nil]
     let texts = variables.map { strdup("\($0.key)=\($0.value)") } + [nil]
     defer { for text in arguments + texts { free(text) } }
@@ -265,11 +269,14 @@ extension Elector {
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
-    var none = sigset_t()
+    var (none, all) = (sigset_t(), sigset_t())
     sigemptyset(&none)
+    sigfillset(&all)
     posix_spawnattr_setsigmask(&attributes, &none)
+    posix_spawnattr_setsigdefault(&attributes, &all)
     posix_spawnattr_setflags(
-      &attributes, Int16(POSIX_SPAWN_SETPGROUP) | Int16(POSIX_SPAWN_SETSIGMASK))
+      &attributes,
+      Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
     var process: pid_t = 0
     let error = posix_spawn(&process, "/proc/self/exe", &actions, &attributes, arguments, texts)
     if error != 0 { throw Failure("/proc/self/exe", error) }

@@ -73,6 +73,61 @@ import Testing
     #expect(try daemon.wait() == (signal == SIGKILL ? .signal(SIGKILL) : .status(0)))
   }
 
+  /// These print the guard's number.
+  private static let trees = [
+    "echo $PPID; sleep 1000; true", "sleep 1000 & echo $PPID; exec cat",
+    "trap '' TERM; (sleep 1000) & echo $PPID; exec cat",
+    "export G=$PPID; exec flock $0 sh -c 'echo $G; sleep 1000; true'",
+    "export G=$PPID; trap '' TERM; flock $0 sh -c 'echo $G; while :; do sleep 1; done'; true",
+  ]
+
+  private func guardian(_ daemon: TestSupport.ChildProcess) throws -> pid_t {
+    let line = try daemon.expect("works with ")
+    return try #require(line.split(separator: " ").last.flatMap { pid_t($0) })
+  }
+
+  /// As by the kernel where memory is short. What has a lock would keep it from the next one, and from another daemon.
+  @Test(arguments: trees) func nothingIsLeftOfItWithoutItsGuard(_ script: String) throws {
+    let folder = try Folder()
+    let daemon = try daemon(["sh", "-c", script, folder.path("lock")])
+    let first = try guardian(daemon)
+    kill(first, SIGKILL)
+    try daemon.expect("lifecycle: The lease probe: it is lost: sh was killed with its guard.")
+    #expect(try guardian(daemon) != first)
+    daemon.send(SIGTERM)
+    #expect(try daemon.wait() == .status(0))
+  }
+
+  /// A kernel may not list them, and the guard may have no descriptor for the list.
+  @Test(arguments: trees, [SIGKILL, SIGTERM])
+  func nothingIsLeftOfItWithoutAListOfChildren(_ script: String, _ signal: Int32) throws {
+    let folder = try Folder()
+    let noDescriptors = "prlimit --pid $PPID --nofile=0 && "
+    let daemon = try daemon(["sh", "-c", noDescriptors + script, folder.path("lock")])
+    _ = try guardian(daemon)
+    daemon.send(signal)
+    #expect(try daemon.wait() == (signal == SIGKILL ? .signal(SIGKILL) : .status(0)))
+  }
+
+  /// It is a daemon that somebody has started with the variable, perhaps another daemon for its children.
+  @Test(arguments: ["", "1", "\(getpid())", "\(getpid()):0", "\(getpid()):1"])
+  func aVariableMakesNoGuard(_ value: String) throws {
+    let daemon = try daemon(
+      ["sh", "-c", "echo 5; exec cat"], environment: ["DAEMONLIFECYCLE_LEASE_GUARD": value])
+    try daemon.expect("works with 5")
+    daemon.send(SIGTERM)
+    #expect(try daemon.wait() == .status(0))
+  }
+
+  /// As by a filter of system calls. Nothing is left running, and nothing is waited for.
+  @Test func aGuardThatCannotBeFollowedEnds() throws {
+    let daemon = try daemon(["sh", "-c", "echo 5; exec cat"], "refused")
+    try daemon.expect(
+      "lifecycle: The lease probe: sh can't be run: Operation not permitted (errno 1)")
+    daemon.send(SIGTERM)
+    #expect(try daemon.wait() == .status(0))
+  }
+
   @Test(arguments: [
     ("/no/such/elector", "/no/such/elector can't be run: No such file or directory (errno 2)"),
     ("no-such-elector", "no-such-elector can't be run: No such file or directory (errno 2)"),

@@ -188,9 +188,10 @@ package final class ChildProcess: @unchecked Sendable {
     if reading { while !isAtEnd, readMore(until: deadline) {} }
     var life = pollfd(fd: lifeRead, events: Int16(POLLIN), revents: 0)
     while poll(&life, 1, milliseconds(until: deadline)) < 0 {}
-    guard life.revents != 0 else {
+    guard life.revents != 0, isAtEnd || !reading else {
       throw TestFailure(
-        "still alive after \(seconds) s; it said:\n\(output.joined(separator: "\n"))", file, line)
+        "it, or what has its output, is still alive after \(seconds) s; it said:\n\(output.joined(separator: "\n"))",
+        file, line)
     }
   }
 

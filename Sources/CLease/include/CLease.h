@@ -10,7 +10,8 @@
 #include <fcntl.h>
 #include <sys/types.h>
 
-/// The variable that makes a process a guard: its value is the process ID of the daemon.
+/// The variable that makes a process a guard: its value is the process ID of the daemon, a colon, and the inode of the pipe
+/// for the reports, without which a process is a daemon that somebody has started with the variable.
 #define CLEASE_VARIABLE "DAEMONLIFECYCLE_LEASE_GUARD"
 /// The descriptor to which it writes a report as it begins, and another when the command has ended by itself.
 #define CLEASE_REPORTS 3
@@ -31,6 +32,9 @@ int clease_problem(void);
 
 /// A descriptor that is readable when the process has ended; -1 and errno.
 int clease_pidfd(pid_t process);
+
+/// The file's inode; 0 where it is not open.
+unsigned long long clease_inode(int fd);
 
 /// Has a read(2) from the file fail with EAGAIN where it would wait.
 static inline void clease_never_wait(int fd) { fcntl(fd, F_SETFL, O_NONBLOCK); }  // variadic

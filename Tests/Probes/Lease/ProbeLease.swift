@@ -15,15 +15,21 @@ import Glibc
     case forking
     /// Its tokens have a key.
     case keyed
+    /// It has no permission for pidfd_open(2).
+    case refused
   }
 
   static func main() {
     let behaviour = Behaviour(rawValue: CommandLine.arguments[1])!
+    if behaviour == .refused { refusePidfds() }
+    // It is what its guard begins with.
+    if behaviour == .refused { signal(SIGUSR1, SIG_IGN) }
     let lease = Lease(
       "probe", command: Array(CommandLine.arguments.dropFirst(2)),
       tokenKey: behaviour == .keyed ? "n" : nil, handover: .seconds(1))
     var configuration = LifecycleConfiguration()
     configuration.interfaces.append(.pausing(without: lease))
+    if behaviour == .refused { configuration.signals[.sigusr1] = nil }
     configuration.hookTimeout = .milliseconds(500)
     configuration.cancellationGrace = .milliseconds(100)
     LifecycleSubject.runAndExit(configuration) { lifecycle in
@@ -63,4 +69,22 @@ private func forkIdle() {
   for descriptor: Int32 in [1, 2, 9] { close(descriptor) }
   while getppid() == parent { usleep(10_000) }
   _exit(0)
+}
+
+/// prctl(2) with a filter, which has the number of pidfd_open(2) on every machine.
+private func refusePidfds() {
+  typealias Prctl = @convention(c) (Int32, UInt, UnsafeRawPointer?, UInt, UInt) -> Int32
+  typealias Filter = (count: UInt16, code: UnsafePointer<UInt64>)
+  guard let symbol = dlsym(nil, "prctl") else { return }
+  let prctl = unsafeBitCast(symbol, to: Prctl.self)
+  // Load the number; one further if it is that, else two; EPERM; allow.
+  let code: [UInt64] = [
+    0x20, 0x15 | 1 << 24 | 434 << 32, 0x06 | 0x5_0001 << 32, 0x06 | 0x7fff_0000 << 32,
+  ]
+  code.withUnsafeBufferPointer { code in
+    withUnsafePointer(to: (count: UInt16(code.count), code: code.baseAddress!) as Filter) {
+      filter in
+      guard prctl(38, 1, nil, 0, 0) == 0, prctl(22, 2, filter, 0, 0) == 0 else { exit(9) }
+    }
+  }
 }
