@@ -47,6 +47,7 @@ final class Elector {
   private var (hasGuard, hasLine, hasExcess) = (false, false, false)
   /// How many bytes came before the line.
   private var count = 0
+  private(set) var isKilled = false
   /// When `read` is to be called, even if there are no events.
   private(set) var deadline = MonotonicTime.distantFuture
 
@@ -89,6 +90,7 @@ final class Elector {
 
   /// Ends it at once, and all that it has started.
   func kill() {
+    isKilled = true
     _ = CLinux.kill(guardian, SIGUSR1)
     _ = CLinux.kill(guardian, SIGCONT)
   }

@@ -22,6 +22,8 @@ final class LeaseFollower: LifecyclePart {
     var granted: String?
     var isRevoked = false
     var isClosed = false
+    /// Who has last moved the daemon to or from the background.
+    var mover: LifecycleCause?
   }
 
   private let lease: Lease
@@ -96,6 +98,9 @@ final class LeaseFollower: LifecyclePart {
 
   func receive(_ fact: LifecycleFact) -> MonotonicTime? {
     switch fact {
+    case .began(.foreground, let cause, _), .began(.background, let cause, _),
+      .began(.suspend, let cause, _):
+      inbox.withLock { $0.mover = cause }
     case .launched, .ended, .positionChanged, .terminating, .terminated: look()
     default: break
     }
@@ -180,7 +185,8 @@ final class LeaseFollower: LifecyclePart {
       rules.started(at: daemon.now)
       if isMock { hold(inbox.withLock { $0.granted.take() } ?? "", daemon) } else { start(daemon) }
     case .pause:
-      pause(daemon, because: "paused: the lease \(lease.name) is given up")
+      let mover = inbox.withLock(\.mover).map { "\($0); " } ?? ""
+      pause(daemon, because: "\(mover)the lease \(lease.name) is given up")
     case .end: endElector()
     case .exit(let reason):
       StandardError.writeLine(
@@ -206,7 +212,7 @@ final class LeaseFollower: LifecyclePart {
 
   /// Has an elector that has not ended in time killed, and the alarm set.
   private func plan(_ daemon: LifecycleCore, _ hooksEnd: MonotonicTime?) {
-    end = elector == nil || rules.isKept ? .distantFuture : min(end, hooksEnd ?? end)
+    end = rules.isKept || elector?.isKilled ?? true ? .distantFuture : min(end, hooksEnd ?? end)
     if end <= .now() {
       end = .distantFuture
       warn("its elector has not ended after SIGTERM, and is killed.")

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycleTesting
+import Dispatch
 import Glibc
+import Synchronization
 import TestSupport
 import Testing
 
@@ -109,6 +111,26 @@ import Testing
     #expect(try daemon.wait() == (signal == SIGKILL ? .signal(SIGKILL) : .status(0)))
   }
 
+  /// Somebody stops the guard again and again, and output makes the daemon look.
+  @Test func thatItIsKilledIsSaidOnce() throws {
+    let daemon = try daemon(["sh", "-c", "echo $PPID; exec yes"])
+    let guardian = try guardian(daemon)
+    let isStopped = Mutex(true)
+    kill(guardian, SIGSTOP)
+    DispatchQueue.global().async {
+      while isStopped.withLock({ $0 && kill(guardian, SIGSTOP) == 0 }) {}
+    }
+    daemon.send(SIGTERM)
+    let sentence =
+      "lifecycle: The lease probe: its elector has not ended after SIGTERM, and is killed."
+    try daemon.expect(sentence)
+    try daemon.expect("lifecycle: terminate (SIGTERM")
+    isStopped.withLock { $0 = false }
+    kill(guardian, SIGCONT)
+    _ = try daemon.wait()
+    #expect(daemon.output.filter { $0 == sentence }.count == 1)
+  }
+
   /// It is a daemon that somebody has started with the variable, perhaps another daemon for its children.
   @Test(arguments: ["", "1", "\(getpid())", "\(getpid()):0", "\(getpid()):1"])
   func aVariableMakesNoGuard(_ value: String) throws {
@@ -124,6 +146,18 @@ import Testing
     let daemon = try daemon(["sh", "-c", "echo 5; exec cat"], "refused")
     try daemon.expect(
       "lifecycle: The lease probe: sh can't be run: Operation not permitted (errno 1)")
+    daemon.send(SIGTERM)
+    #expect(try daemon.wait() == .status(0))
+  }
+
+  @Test func theStatusShowsWhoHasPausedIt() throws {
+    let manager = try FakeServiceManager()
+    let daemon = try daemon(["sh", "-c", "echo 5; exec cat"], environment: manager.environment)
+    try daemon.expect("works with 5")
+    daemon.send(SIGUSR1)
+    let status = try manager.next { $0["STATUS"]?.contains("operator, waiting for") == true }
+    let cause = "(SIGUSR1 from pid \(getpid()) uid \(getuid()); the lease probe is given up)"
+    #expect(status["STATUS"]?.hasSuffix(cause) == true, "\(status)")
     daemon.send(SIGTERM)
     #expect(try daemon.wait() == .status(0))
   }
