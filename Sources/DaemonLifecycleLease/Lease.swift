@@ -44,6 +44,8 @@ public final class Lease: Sendable {
     weak var follower: LeaseFollower?
   }
   private let state = Mutex(State())
+  /// Whether a subject has had it among its interfaces, or it was said that none has.
+  private let isKnown = Atomic(false)
 
   /// Makes a lease. Nothing runs before the daemon's launch.
   ///
@@ -72,7 +74,14 @@ public final class Lease: Sendable {
   /// none. In a stop, and in a pause for another reason, it is there until the elector is being ended, after the save.
   public var token: String? { current.token }
 
-  @inline(never) var current: State { state.withLock { $0 } }
+  @inline(never) var current: State {
+    if !isKnown.exchange(true, ordering: .relaxed) {
+      StandardError.writeLine(
+        "lifecycle: The lease \(name): no daemon has it among its interfaces, so it is not held.",
+        .warning, isJournal: StandardError.isJournal(environment))
+    }
+    return state.withLock { $0 }
+  }
 
   /// Sets the token of the follower that has the lease.
   func set(_ token: String?, by follower: LeaseFollower) {
@@ -81,7 +90,8 @@ public final class Lease: Sendable {
 
   /// Whether a follower has it now: one at a time does.
   func isTaken(by follower: LeaseFollower) -> Bool {
-    state.withLock { state in
+    isKnown.store(true, ordering: .relaxed)
+    return state.withLock { state in
       if state.follower?.isReplaceable(with: state.token) ?? true {
         (state.follower, state.token) = (follower, nil)
       }

@@ -150,6 +150,17 @@ import Testing
     #expect(try daemon.wait() == .status(0))
   }
 
+  @Test func oneThatNoDaemonHasIsSaid() throws {
+    let daemon = try daemon(["sh", "-c", "echo 5; exec cat"], "alone")
+    let sentence =
+      "lifecycle: The lease probe: no daemon has it among its interfaces, so it is not held."
+    var left: Set = ["works with no token", sentence]
+    while !left.isEmpty { left.remove(try daemon.line { left.contains($0) }) }
+    daemon.send(SIGTERM)
+    #expect(try daemon.wait() == .status(0))
+    #expect(daemon.output.filter { $0 == sentence }.count == 1)
+  }
+
   @Test func theStatusShowsWhoHasPausedIt() throws {
     let manager = try FakeServiceManager()
     let daemon = try daemon(["sh", "-c", "echo 5; exec cat"], environment: manager.environment)

@@ -17,6 +17,8 @@ import Glibc
     case keyed
     /// It has no permission for pidfd_open(2).
     case refused
+    /// Its lease is not among its interfaces.
+    case alone
   }
 
   static func main() {
@@ -28,7 +30,7 @@ import Glibc
       "probe", command: Array(CommandLine.arguments.dropFirst(2)),
       tokenKey: behaviour == .keyed ? "n" : nil, handover: .seconds(1))
     var configuration = LifecycleConfiguration()
-    configuration.interfaces.append(.pausing(without: lease))
+    if behaviour != .alone { configuration.interfaces.append(.pausing(without: lease)) }
     if behaviour == .refused { configuration.signals[.sigusr1] = nil }
     configuration.hookTimeout = .milliseconds(500)
     configuration.cancellationGrace = .milliseconds(100)
