@@ -632,7 +632,7 @@ import Testing
     let exit = try #require(daemon.stop.exit)
     #expect(exit.status == (error is BadDisk ? 70 : 0))
     let entry = try #require(exit.report.entries.first)
-    #expect(entry.notification == DidEnterBackground.self && entry.duration == .seconds(1))
+    #expect(entry.notification == DidEnterBackground.self && entry.duration == .seconds(14))
   }
 
   /// They run already: each has as long as the first.
@@ -693,6 +693,52 @@ import Testing
     // Nobody counts it twice.
     daemon.give(.ended(hook, .completed), at: at(26))
     #expect(daemon.machine.calls.count == 0 && daemon.machine.calls.abandonedCount == 0)
+  }
+
+  /// What runs is known by its call, whatever has become of its observer, and whatever it is.
+  @Test(arguments: [LifecycleRequest.pause, .reload, .suspend, .post(Note())], [false, true])
+  func aStopWaitsForAllThatStillRuns(_ request: LifecycleRequest, isRemoved: Bool) throws {
+    let daemon = DaemonUnderTest(
+      observing: [DidEnterBackground.self, ShouldReload.self, Note.self])
+    let hook = try #require(daemon.request(request).starts.first)
+    for time in [at(10), at(12)] { daemon.give(.clock, at: time) }
+    if isRemoved { daemon.give(.remove([ObserverID(value: 1)]), at: at(12)) }
+    #expect(daemon.signal(at: 13).starts.isEmpty && daemon.stop.exit == nil)
+    let next = daemon.give(.ended(hook, .completed), at: at(14)).starts
+    // It is paused now, where it was busy before.
+    let isPaused =
+      switch request {
+      case .pause, .suspend: true
+      default: isRemoved
+      }
+    #expect(daemon.kinds(next).count == (isPaused ? 0 : 1))
+    for call in next { daemon.give(.ended(call, .completed), at: at(14)) }
+    #expect(daemon.stop.exit?.status == 0)
+  }
+
+  /// It had to end first, and did not; then it is the stop's.
+  @Test func aStopWaitsForAPauseThatIsAbandonedInIt() throws {
+    let daemon = DaemonUnderTest(observing: [DidEnterBackground.self])
+    let hook = try #require(daemon.request(.pause).starts.first)
+    daemon.give(.clock, at: at(10))
+    daemon.signal(at: 11)
+    daemon.give(.clock, at: at(12))
+    #expect(daemon.call(hook)?.isAbandoned == false && daemon.stop.exit == nil)
+    daemon.give(.ended(hook, .completed), at: at(13))
+    #expect(daemon.stop.exit?.status == 0)
+  }
+
+  /// It has the reserve, as each save.
+  @Test func aSecondSignalLeavesASaveThatIsWaitedForItsTime() throws {
+    let daemon = DaemonUnderTest(observing: [ShouldSaveState.self])
+    let save = try #require(daemon.request(.saveState).starts.first)
+    for time in [at(10), at(12)] { daemon.give(.clock, at: time) }
+    for time in [13, 15] { daemon.signal(at: Int64(time)) }
+    daemon.give(.clock, at: at(16))
+    #expect(daemon.call(save)?.isCancelled == false)
+    let next = try #require(daemon.give(.ended(save, .completed), at: at(17)).starts.first)
+    daemon.give(.ended(next, .completed), at: at(17))
+    #expect(daemon.stop.exit?.status == 0)
   }
 
   @Test func aSecondSignalEndsTheWait() throws {

@@ -25,7 +25,7 @@ struct MachineSimulation: ~Copyable {
     var begun: MonotonicTime?
     var endsAt: MonotonicTime?
     var isCancelled = false
-    var isAbandoned = false
+    var isAwaitedAgain = false
     var isDropped = false
   }
 
@@ -101,7 +101,7 @@ struct MachineSimulation: ~Copyable {
   private var recorded = 0
   private var withdrawn = 0
   /// Calls that were abandoned, and that the stop has waited for.
-  private var takenBack = 0
+  private var takenBack: [UInt64] = []
   /// Calls whose observer was gone before its hook was called.
   private var vanished = 0
   /// How late the clock was in all: what the machine can't help.
@@ -618,12 +618,11 @@ struct MachineSimulation: ~Copyable {
   }
 
   private mutating func noteTakenBack() {
-    for (call, hook) in hooks {
-      guard let isAbandoned = machine.calls.find(call)?.isAbandoned,
-        isAbandoned != hook.isAbandoned
-      else { continue }
-      hooks[call]?.isAbandoned = isAbandoned
-      if !isAbandoned { takenBack += 1 }
+    for (call, hook) in hooks where !hook.isAwaitedAgain {
+      guard machine.calls.find(call)?.isAwaitedAgain == true else { continue }
+      hooks[call]?.isAwaitedAgain = true
+      change(hook.observer) { $0.history.noteFailure(of: hook.step) }
+      takenBack.append(hook.observer.value)
     }
   }
 
@@ -695,11 +694,8 @@ struct MachineSimulation: ~Copyable {
     }
   }
 
-  /// A pause or a save that has begun, of an observer that is there.
-  private func runsOn(_ hook: Hook) -> Bool {
-    hook.begun != nil && (hook.step.isPause || hook.step.isSave)
-      && observers.contains { $0.id == hook.observer }
-  }
+  /// Whether it has begun and not ended, be its observer there or not. Who posts in a hook waits for that.
+  private func runsOn(_ hook: Hook) -> Bool { hook.begun != nil && !hook.isNested }
 
   private mutating func hear(_ telling: Effects.Message) {
     switch telling {
@@ -722,7 +718,7 @@ struct MachineSimulation: ~Copyable {
         lastLimit < budget.began,
         let problem = ObserverHistory.missedCall(in: exit, of: budgetBeforeExtension ?? budget)
           ?? (budgetBeforeExtension != nil
-            ? nil : ObserverHistory.skippedInTime(in: exit, at: now, of: budget))
+            ? nil : ObserverHistory.skippedInTime(in: exit, at: now, of: budget, takenBack))
       {
         fail(problem)
       }
@@ -872,7 +868,7 @@ struct MachineSimulation: ~Copyable {
     {
       fail("\(machine.calls.count) calls are left")
     }
-    let calls = started + takenBack - withdrawn - vanished
+    let calls = started + takenBack.count - withdrawn - vanished
     if calls != recorded {
       fail("\(calls) calls, and \(recorded) entries")
     }

@@ -46,16 +46,18 @@ struct ObserverHistory: Sendable {
 
   /// In a stop, nobody was skipped for want of time while there was time, however short it was.
   ///
-  /// - Parameter end: When the stop was over: one that was skipped has no time of its own, and the next that was called has
-  ///   begun after it.
+  /// - Parameters:
+  ///   - end: When the stop was over: one that was skipped has no time of its own, and the next that was called has begun
+  ///     after it.
+  ///   - takenBack: Those whose hooks had begun long before.
   static func skippedInTime(
-    in exit: LifecycleExit, at end: MonotonicTime, of budget: StopBudget?
+    in exit: LifecycleExit, at end: MonotonicTime, of budget: StopBudget?, _ takenBack: [UInt64]
   ) -> String? {
     guard let budget, !budget.isHurried else { return nil }
     var later = end
     for entry in exit.report.entries.reversed() {
       guard case .skipped(let reason) = entry.outcome else {
-        later = entry.began
+        later = takenBack.contains(entry.registration) ? entry.ended : entry.began
         continue
       }
       guard case .outOfTime = reason,

@@ -33,15 +33,17 @@ struct Call: Sendable {
   let hook: Int
   /// What calls the hook and cancels it, which the machine only keeps; `nil` until the shell has made it.
   var caller: (any AnyObject & Sendable)?
-  private(set) var began: MonotonicTime
-  /// The deadline: not before `began`; for a nested call not after the outer one's.
+  let began: MonotonicTime
+  /// Since when it is waited for: since it began, or since a stop began to wait for it once more.
+  private(set) var awaited: MonotonicTime
+  /// The deadline: not before `awaited`; for a nested call not after the outer one's.
   private(set) var deadline: MonotonicTime
   /// The time from its cancellation to its abandonment.
   private(set) var grace: Duration
   private(set) var progress: Progress
   private(set) var limit = Limit.deadline
-  /// Whether a stop has found it abandoned, and waits for it.
-  private(set) var isLeftBehind = false
+  /// Whether a stop waits for it once more, or has.
+  private(set) var isAwaitedAgain = false
   /// Its index in its delivery's `running`.
   var runningIndex = 0
 
@@ -53,7 +55,7 @@ struct Call: Sendable {
     self.constants = constants
     self.member = member
     self.hook = hook
-    self.began = began
+    (self.began, awaited) = (began, began)
     deadline = time.deadline
     grace = time.grace
     self.progress = progress
@@ -83,16 +85,16 @@ struct Call: Sendable {
 
   mutating func abandon() { limit = .abandoned }
 
-  /// A stop begins. Returns whether it waits for the call: a pause or a save that was abandoned, and still runs.
-  mutating func stops() -> Bool {
-    isLeftBehind = isAbandoned && progress == .begun && (step.isPause || step.isSave)
-    return isLeftBehind
+  /// Whether it was abandoned before the stop, and still runs: it may be in a transaction. A health check has nothing to end.
+  var isLeftBehind: Bool {
+    isAbandoned && progress == .begun && !isAwaitedAgain && !constants.isOfTermination
+      && !step.isHealthCheck
   }
 
-  /// It is waited for again, as what the stop calls itself.
+  /// It is waited for once more, as what the stop calls itself.
   mutating func join(_ delivery: DeliveryID, at now: MonotonicTime, time: CallTime) {
-    (self.delivery, began, deadline, grace) = (delivery, now, time.deadline, time.grace)
-    limit = .deadline
+    (self.delivery, awaited, deadline, grace) = (delivery, now, time.deadline, time.grace)
+    (limit, isAwaitedAgain) = (.deadline, true)
   }
 
   // MARK: Time
@@ -106,7 +108,7 @@ struct Call: Sendable {
   mutating func limit(to budget: CallTime) {
     grace = min(grace, budget.grace)
     switch limit {
-    case .deadline: deadline = max(began, min(deadline, budget.deadline))
+    case .deadline: deadline = max(awaited, min(deadline, budget.deadline))
     case .cancelled(let end): limit = .cancelled(abandonedAt: min(end, budget.end))
     case .abandoned: break
     }

@@ -75,33 +75,27 @@ struct Calls: Sendable {
     return id
   }
 
-  /// Begins a stop. Returns the observers with calls that it waits for.
-  mutating func stop() -> [ObserverID] {
-    var observers: [ObserverID] = []
-    for (observer, ids) in unfinished {
-      for id in ids where calls[id].stops() { observers.append(observer) }
+  /// What a stop waits for once more, by observer.
+  var leftBehind: [CallID] {
+    if unfinished.isEmpty { return [] }
+    return unfinished.sorted { $0.key < $1.key }.flatMap(\.value).filter {
+      calls[$0].isLeftBehind
     }
-    return observers
   }
 
-  /// Has a delivery wait for what an observer has left behind.
+  /// Has a delivery wait for a call that was abandoned.
   mutating func takeBack(
-    _ observer: ObserverID, into delivery: DeliveryID, at now: MonotonicTime, time: CallTime
+    _ id: CallID, into delivery: DeliveryID, at now: MonotonicTime, time: CallTime
   ) {
-    let all = unfinished.removeValue(forKey: observer) ?? []
-    let others = all.filter { !calls[$0].isLeftBehind }
-    if !others.isEmpty { unfinished[observer] = others }
-    for id in all where calls[id].isLeftBehind {
-      calls[id].join(delivery, at: now, time: time)
-      calls[id].runningIndex = self[delivery].running.count
-      self[delivery].add(id, next: calls[id].next)
-    }
+    removeUnfinished(id, of: calls[id].observer)
+    calls[id].join(delivery, at: now, time: time)
+    calls[id].runningIndex = self[delivery].running.count
+    self[delivery].add(id, next: calls[id].next)
   }
 
-  /// Whether a stop has yet to wait for what an observer has left behind.
-  func hasLeftBehind(_ observer: ObserverID) -> Bool {
-    if unfinished.isEmpty { return false }
-    return unfinished[observer]?.contains { calls[$0].isLeftBehind } ?? false
+  private mutating func removeUnfinished(_ id: CallID, of observer: ObserverID) {
+    unfinished[observer]?.removeAll { $0 == id }
+    if unfinished[observer]?.isEmpty == true { unfinished[observer] = nil }
   }
 
   /// Gives a call what calls its hook.
@@ -124,13 +118,8 @@ struct Calls: Sendable {
   /// outdated before.
   mutating func end(_ id: CallID) -> Call? {
     guard let call = calls.remove(id) else { return nil }
-    if call.progress == .begun, call.isAbandoned || call.isLeftBehind { abandonedCount -= 1 }
-    if call.isAbandoned {
-      unfinished[call.observer]?.removeAll { $0 == id }
-      if unfinished[call.observer]?.isEmpty == true { unfinished[call.observer] = nil }
-    } else {
-      leave(call)
-    }
+    if call.progress == .begun, call.isAbandoned || call.isAwaitedAgain { abandonedCount -= 1 }
+    if call.isAbandoned { removeUnfinished(id, of: call.observer) } else { leave(call) }
     return call
   }
 
@@ -139,7 +128,7 @@ struct Calls: Sendable {
     let call = calls[id]
     leave(call)
     calls[id].abandon()
-    if call.progress == .begun, !call.isLeftBehind { abandonedCount += 1 }
+    if call.progress == .begun, !call.isAwaitedAgain { abandonedCount += 1 }
     unfinished[call.observer, default: []].append(id)
     return call
   }

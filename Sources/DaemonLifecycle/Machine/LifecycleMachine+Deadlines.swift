@@ -29,7 +29,7 @@ extension LifecycleMachine {
   }
 
   /// Returns the deadline of a call where there is no budget.
-  @inline(__always) private func ownDeadline(
+  @inline(__always) func ownDeadline(
     of member: Member, _ step: LifecycleStep, from began: MonotonicTime
   ) -> MonotonicTime {
     member.limit(of: step).map { began.advanced(by: $0) }
@@ -45,6 +45,21 @@ extension LifecycleMachine {
     let place = calls[id].place ?? findPlace(of: id, in: budget)
     let share = budget.share(
       of: place.step, at: now, claim: calls[id].claim, beside: place.others)
+    return limit(share)
+  }
+
+  /// Returns the budget's limit for a call. A save that is waited for once more has the time of the saves, wherever it is
+  /// waited for.
+  mutating func limit(of call: Call) -> CallTime? {
+    guard call.isAwaitedAgain, call.step.isSave, let budget = stop.budget else {
+      return limit(of: call.delivery)
+    }
+    var others = StopBudget.Needs()
+    others.add(plannedCalls(of: call.step)[...], claim: false)
+    return limit(budget.share(of: call.step, at: now, beside: others))
+  }
+
+  private func limit(_ share: Duration) -> CallTime {
     let grace = policy.grace(in: share)
     return CallTime(deadline: now.advanced(by: share - grace), grace: grace)
   }
@@ -56,6 +71,7 @@ extension LifecycleMachine {
     // A save that is cut off is not repeated, since its observer is busy: it has an equal part, whatever others claim.
     let claim = !calls[id].budgetStep.isSave
     for step in later { place.others.add(plannedCalls(of: step)[...], claim: claim) }
+    if later.contains(where: \.endsWork), !calls.leftBehind.isEmpty { place.others.addGroup() }
     place.others.kept = budget.kept(for: place.others.groups + 1, of: place.step, at: now)
     calls[id].place = place
     return place
@@ -73,7 +89,8 @@ extension LifecycleMachine {
     if calls[id].isOfTermination { return (step, []) }
     let pauses: [LifecycleStep] = [.kind(.didEnterBackground), .workEnds]
     if step.isSave,
-      budget.end(of: .workEnds) <= now || pauses.allSatisfy({ plannedCalls(of: $0).isEmpty })
+      budget.end(of: .workEnds) <= now
+        || calls.leftBehind.isEmpty && pauses.allSatisfy({ plannedCalls(of: $0).isEmpty })
     {
       return (step, [step])
     }
@@ -128,9 +145,9 @@ extension LifecycleMachine {
   mutating func limitRunning(hasGrown: Bool = false) {
     for id in calls.deliveryIDs where !hasGrown || !calls[id].isNested {
       calls[id].place = nil
-      guard let limit = limit(of: id) else { continue }
       for call in calls[id].running {
-        let own = ownDeadline(of: calls[call].member, calls[id].step, from: calls[call].began)
+        guard let limit = limit(of: calls[call]) else { continue }
+        let own = ownDeadline(of: calls[call].member, calls[id].step, from: calls[call].awaited)
         calls.update(call) {
           if hasGrown { $0.lengthen(to: limit, own: own) } else { $0.limit(to: limit) }
         }
@@ -194,7 +211,7 @@ extension LifecycleMachine {
     var grace: Duration?
     // The service manager is notified, so the stop may take that much longer.
     if !policy.hasServiceManager || !stop.extend(by: gain, at: now),
-      let limit = limit(of: call.delivery)
+      let limit = limit(of: call)
     {
       deadline = min(deadline, limit.deadline)
       grace = limit.grace

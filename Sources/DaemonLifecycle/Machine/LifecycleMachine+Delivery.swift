@@ -30,7 +30,20 @@ extension LifecycleMachine {
       unentered.remove(plan.members)
     }
     if effects.announces { effects.messages.append(.announced(plan.step, plan.cause, at: now)) }
+    if case .workEnds = plan.step { awaitAgain(in: delivery) }
     advance(delivery)
+  }
+
+  /// What was left behind runs already: it is waited for first, and together, before anything that it may need has ended.
+  private mutating func awaitAgain(in delivery: DeliveryID) {
+    for id in calls.leftBehind {
+      let (member, step) = (calls[id].member, calls[id].step)
+      let own = CallTime(
+        deadline: ownDeadline(of: member, step, from: now), grace: policy.cancellationGrace)
+      calls.takeBack(id, into: delivery, at: now, time: own)
+      if let limit = limit(of: calls[id]) { calls.update(id) { $0.limit(to: limit) } }
+      registry.members.update(member.id) { $0.isBusy = calls.unfinished[member.id] != nil }
+    }
   }
 
   /// Posts a notification. One that a hook posts is delivered at once: its step can't end before the hook, and the hook
@@ -57,13 +70,6 @@ extension LifecycleMachine {
       outer: .init(deadline: .distantFuture, budgetStep: .posted(post)))
   }
 
-  /// What was left behind runs already: it is waited for first, and together, before anything that it may need has ended.
-  private func leftBehindFirst(_ plan: LifecycleRegistry.Plan) -> [ObserverID] {
-    guard case .workEnds = plan.step, !calls.unfinished.isEmpty else { return plan.members }
-    return plan.members.filter { calls.hasLeftBehind($0) }
-      + plan.members.filter { !calls.hasLeftBehind($0) }
-  }
-
   /// Plans the calls of the members that have a hook for the step.
   mutating func planCalls(
     of plan: LifecycleRegistry.Plan, isNested: Bool
@@ -73,24 +79,20 @@ extension LifecycleMachine {
     planned.reserveCapacity(plan.members.count)
     var last: LifecyclePhase?
     var group = 0
-    for id in leftBehindFirst(plan) {
+    for id in plan.members {
       guard let member = registry.members[id] else { continue }
       var hook = member.hook(for: type, plan.step)
-      var isLeftBehind = false
-      if case .workEnds = plan.step {
-        isLeftBehind = calls.hasLeftBehind(id)
-        hook = isLeftBehind || works[id]?.endsWithTheDaemon == true ? 0 : nil
-      }
+      if case .workEnds = plan.step { hook = works[id]?.endsWithTheDaemon == true ? 0 : nil }
       if let hook {
         let phase = member.phase
-        let isTogether = isLeftBehind ? !planned.isEmpty : phase.isTogether(with: last)
+        let isTogether = phase.isTogether(with: last)
         if !isTogether { group = planned.count }
         planned.append(.init(observer: id, hook: hook, isTogether: isTogether))
-        if plan.step.endsWork, !isLeftBehind, let timeout = member.timeout {
+        if plan.step.endsWork, let timeout = member.timeout {
           let claim = timeout.bounded + policy.cancellationGrace
           planned[group].claim = max(planned[group].claim, claim)
         }
-        last = isLeftBehind ? nil : phase
+        last = phase
       } else if !isNested {
         // Members without a hook for it are reached in no time.
         registry.reached(id)
@@ -135,13 +137,6 @@ extension LifecycleMachine {
       registry.reached(observer)
       return beginWork(member, in: id, constants, CallTime(deadline: now, grace: .zero))
     }
-    if case .workEnds = constants.step, calls.hasLeftBehind(observer),
-      let time = callTime(of: member, in: id, of: constants)
-    {
-      registry.reached(observer)
-      calls.takeBack(observer, into: id, at: now, time: time)
-      return registry.members.update(observer) { $0.isBusy = calls.unfinished[observer] != nil }
-    }
     let isBusy = calls.isBusy(observer, for: constants)
     let isHeld = member.isWork && isHeldBack(member, constants.step)
     let slot = isBusy || isHeld ? nil : callTime(of: member, in: id, of: constants)
@@ -184,7 +179,7 @@ extension LifecycleMachine {
       record(call.isCancelled ? .timedOut : .completed, of: call)
       if !call.isCancelled { entered(call) }
     // It was cancelled then, and may say so.
-    case .failed(let failure) where call.isLeftBehind && failure.error is CancellationError:
+    case .failed(let failure) where call.isAwaitedAgain && failure.error is CancellationError:
       record(CallEnd.completed, of: call)
     case .failed(var failure):
       if call.isCancelled { failure.isLate = false }

@@ -77,8 +77,6 @@ extension LifecycleMachine {
     if let cause = registry.termination { effects.publish(.terminating(cause)) }
     requestStopTime()
     haltWork()
-    // What a pause or a save has left behind ends with the daemon, as work does.
-    for id in calls.stop() { registry.members.update(id) { $0.throughout = .begun } }
     if registry.hasCutTransition { transition.update { $0.isOvertaken = true } }
     health.end()
     for post in registry.requests.takePosts() { refuse(post) }
@@ -120,7 +118,7 @@ extension LifecycleMachine {
     limitRunning()
     let grace = hurriedGrace
     for id in calls.deliveryIDs where !calls[id].budgetStep.isSave {
-      for call in calls[id].running where calls.find(call)?.isCancelled == false {
+      for call in calls[id].running where !calls[call].isCancelled && !calls[call].step.isSave {
         cancel(call, grace: grace)
       }
     }

@@ -121,7 +121,10 @@ struct Stop: Sendable {
   /// Keeps the report of a pause if the termination has cut it off.
   mutating func noteOvertakenPause(_ report: LifecycleReport) {
     guard let start else { return }
-    let wasCut = report.entries.contains { $0.outcome.severity > 1 && $0.ended >= start.time }
+    let wasCut = report.entries.contains {
+      // What still runs is waited for once more, and then in the stop's report.
+      $0.outcome.severity > 1 && $0.ended >= start.time && $0.outcome != .abandoned(.running)
+    }
     if wasCut { overtakenPause = report }
   }
 

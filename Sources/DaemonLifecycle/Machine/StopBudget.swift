@@ -120,6 +120,8 @@ struct StopBudget {
       for call in calls where !call.isTogether { count(1, claim ? call.claim : .zero) }
     }
 
+    mutating func addGroup() { count(1, .zero) }
+
     mutating func remove(_ claim: Duration) { count(-1, claim) }
 
     private mutating func count(_ sign: Int, _ claim: Duration) {

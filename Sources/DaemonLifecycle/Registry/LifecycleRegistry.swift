@@ -223,10 +223,11 @@ struct LifecycleRegistry: Sendable {
 
   private mutating func nextTerminationStep() -> Plan? {
     state = .background
-    // Members in the foreground, and not the state: an upward step may have been overtaken midway. One whose save was left
-    // behind is paused when that has been waited for.
+    // Members in the foreground, and not the state: an upward step may have been overtaken midway. One that is busy is paused
+    // when what it is busy with has been waited for, which is done before work ends.
+    let haveWaited = if case .workEnds? = steps.first { false } else { true }
     func isToPause(_ member: LifecycleMembers.ObserverProgress) -> Bool {
-      member.reachedState == .foreground && !(member.isBusy && member.throughout == .begun)
+      member.reachedState == .foreground && (haveWaited || !member.isBusy)
     }
     if members.contains(where: isToPause) {
       return plan(.kind(.didEnterBackground), cause: transitionCause, to: isToPause)
