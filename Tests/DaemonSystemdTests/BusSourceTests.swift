@@ -241,6 +241,38 @@ struct BusSourceTests {
     #expect(brings(followed, ["db.service is inactive", "db.service is active"]))
   }
 
+  /// systemd unloads what nothing needs, and says of a unit that it loads again only that it is new. To read one loads it
+  /// for a moment, which must not be the reason to read it again.
+  @Test(arguments: ["db.service", "db.mount"])
+  func aUnitIsLoadedAgain(name: String) throws {
+    answerUnit("not-found", "inactive", id: name)
+    let followed = try follow([.unit(name)])
+    let needsFile = name.hasSuffix(".service")
+    let first = needsFile ? "note: not watched: there is no unit db.service" : "\(name) is inactive"
+    #expect(brings(followed, [first]))
+    func signal() {
+      peer.signal(
+        "UnitNew", of: .systemd, from: ":1.1", [.string(name), .objectPath(Self.unit.path)])
+    }
+    let unloaded = BusPeer.Reaction.error("org.freedesktop.systemd1.NoSuchUnit", "not loaded")
+    var words = [first]
+    for state in ["active", "inactive", "active"] {
+      let others = peer.answer
+      peer.answer = { $0.member == "GetUnit" ? unloaded : others($0) }
+      let reads = peer.calls.count { $0.member == "GetAll" }
+      signal()
+      if words.last == "\(name) is active" { words.append("\(name) is inactive") }
+      #expect(brings(followed, words))
+      #expect(peer.calls.count { $0.member == "GetAll" } == reads)
+      answerUnit(state == "active" ? "loaded" : "not-found", state, id: name)
+      signal()
+      if needsFile, words.count == 1 { words.append("note: none") }
+      if words.last != "\(name) is \(state)" { words.append("\(name) is \(state)") }
+      #expect(brings(followed, words), "\(followed.log.all)")
+    }
+    #expect(peer.calls.last { $0.member == "GetUnit" }?.strings == [name])
+  }
+
   @Test func aUnitsStateSurvivesTheBus() throws {
     answerUnit("loaded", "active")
     let followed = try follow([.unit("db.service")])

@@ -65,6 +65,60 @@ import Testing
     }
   }
 
+  /// Of a mount without a file systemd forgets the unit, and makes it again: no property changes.
+  @Test(arguments: Release.selected)
+  func aMountWithoutAFileComesBack(_ release: Release) async throws {
+    try await release.test { machine in
+      let folder = "/run/mount_t\(machine.number)"
+      let unit = "run-mount_t\(machine.number).mount"
+      try await machine.expect("mkdir", "-p", folder)
+      let mount = ["mount", "-t", "tmpfs", "tmpfs", folder]
+      // Whether it is there at the start or not.
+      let service = try await machine.lifecycle("--watch=\(unit)")
+      try await service.start()
+      try await service.wait("StatusText") { $0.hasPrefix("background, \(unit), since") }
+      for _ in 1...4 {
+        try await machine.expect("sh", "-c", mount.joined(separator: " "))
+        try await service.wait("StatusText") { $0.hasPrefix("foreground since") }
+        #expect(try await !service.show("StatusText").contains("not watched"))
+        try await machine.expect("umount", folder)
+        try await service.wait("StatusText") { $0.hasPrefix("background, \(unit), since") }
+      }
+    }
+  }
+
+  /// Nor has a transient unit a file, but its name may be mistyped: until it is there, it is no reason.
+  @Test(arguments: Release.selected)
+  func aTransientUnitIsFollowedOnceItIsThere(_ release: Release) async throws {
+    try await release.test { machine in
+      let unit = machine.unique("transient") + ".service"
+      let service = try await machine.lifecycle("--watch=\(unit)")
+      try await service.start()
+      try await service.wait("StatusText") { $0.contains("not watched: there is no unit \(unit)") }
+      for _ in 1...3 {
+        try await machine.expect("systemd-run", "--unit=\(unit)", "sleep", "infinity")
+        try await service.wait("StatusText") {
+          $0.hasPrefix("foreground since") && !$0.contains("not watched")
+        }
+        try await machine.expect("systemctl", "stop", unit)
+        try await service.wait("StatusText") { $0.hasPrefix("background, \(unit), since") }
+      }
+    }
+  }
+
+  /// To read a unit that is unloaded loads it, of which systemd sends a signal.
+  @Test(arguments: Release.selected)
+  func aUnitThatIsUnloadedIsNotReadForEver(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      let service = try await machine.lifecycle("--watch=run-none.mount --watch=none.service")
+      try await service.start()
+      try await service.wait("StatusText") { $0.hasPrefix("background, run-none.mount, since") }
+      let calls = "timeout 2 busctl monitor org.freedesktop.systemd1 | grep -c Member=UnitNew"
+      let count = try await machine.shell(calls)
+      #expect(Int(count.text.filter(\.isNumber)) ?? 99 < 10, "\(count.text)")
+    }
+  }
+
   /// An operator's typing error must not keep the daemon from its work.
   @Test(arguments: Release.selected)
   func aMistypedNameIsSaidAndIsNoReason(_ release: Release) async throws {

@@ -75,13 +75,14 @@ extension BusRequest {
 
   /// A unit without which the daemon is in the background. Until its state is known, the unit does not pause the daemon,
   /// so that the launch does not wait. An unknown unit is reported as a problem, unless it was there before, as a
-  /// transient unit: then it counts as inactive.
+  /// transient unit, or is of a type that needs no file: then it counts as inactive.
   static func unit(_ name: String, _ inbox: BusInbox) -> BusRequest {
     let (own, path, name) = (name, units + label(ofUnit: name), VisibleText.line(name))
     // Of an alias the changes come under the unit's own name alone.
     var followed = own
     var last = ""
-    var isSubscribed = false
+    var (isSubscribed, isRead) = (false, false)
+    let needsFile = ![".mount", ".swap", ".device", ".scope"].contains { own.hasSuffix($0) }
     func become(_ state: String) {
       inbox.setProblem(nil, of: name)
       if state == last { return }
@@ -93,18 +94,23 @@ extension BusRequest {
         isUp ? .resume(for: reason) : .pause(for: reason),
         "\(name) is \(VisibleText.excerpt(state))")
     }
-    let subscribe = BusCall(
-      "Subscribe", of: BusService.systemd.path, BusService.systemd.interface("Manager"), .systemd)
-    let read = BusCall.getAll(of: path, "Unit", .systemd)
+    let (systemd, manager) = (BusService.systemd, BusService.systemd.interface("Manager"))
+    let subscribe = BusCall("Subscribe", of: systemd.path, manager, systemd)
+    let read = BusCall.getAll(of: path, "Unit", systemd)
+    // To read a unit that systemd has unloaded loads it for a moment, which is a `UnitNew` as well: without end.
+    let find = BusCall("GetUnit", of: systemd.path, manager, systemd, [own])
+    // A unit that is loaded again, as of a mount without a file, has no changes at first.
+    let new = BusMatch("UnitNew", of: systemd.path, manager, systemd, argument: own)
     return BusRequest(
-      .systemd, matches: [.changes(of: path, "Unit", .systemd)],
+      systemd, matches: [.changes(of: path, "Unit", systemd), new],
       // Without it systemd sends almost no signals. It may be repeated, and must be after a restart of systemd.
       query: subscribe
     ) { event in
       switch event {
       case .reply(_, to: subscribe):
         isSubscribed = true
-        return .call(read)
+        return .call(isRead ? find : read)
+      case .reply(_, to: find): return .call(read)
       case .reply(let values, _):
         let properties = values.only?.properties ?? [:]
         guard case .string(let load)? = properties["LoadState"],
@@ -113,9 +119,10 @@ extension BusRequest {
         if isSubscribed { inbox.settle(name) }
         if case .string(let id)? = properties["Id"], id != followed {
           followed = id
-          return .follow(.changes(of: units + label(ofUnit: id), "Unit", .systemd))
+          return .follow(.changes(of: units + label(ofUnit: id), "Unit", systemd))
         }
-        if load == "not-found", last.isEmpty {
+        isRead = true
+        if load == "not-found", last.isEmpty, needsFile {
           inbox.setProblem("there is no unit \(name)", of: name)
         } else {
           become(state)
@@ -123,10 +130,12 @@ extension BusRequest {
       case .failure(let error, of: subscribe):
         isSubscribed = error.name.hasSuffix(".AlreadySubscribed")
         if !isSubscribed { inbox.warn(error, without: name) }
-        return .call(read)
+        return .call(isRead ? find : read)
+      case .failure(let error, of: find) where error.name.hasSuffix(".NoSuchUnit"):
+        if !last.isEmpty { become("inactive") }
       case .failure(let error, let call):
         // The next connection knows nothing of it.
-        if call == nil, error.kind == .unavailable { followed = own }
+        if call == nil, error.kind == .unavailable { (followed, isRead) = (own, false) }
         if call != nil, error.kind == .unknownObject {
           inbox.setProblem("there is no unit \(name)", of: name)
         } else {
