@@ -57,6 +57,32 @@ import Testing
     #expect(sign == "the daemon is process 1")
   }
 
+  /// With `PrivatePIDs=` systemd's own service is process 1.
+  @Test func whatSystemdHasStartedAsProcessOneIsNot() {
+    let environment = ServiceEnvironment(["SYSTEMD_EXEC_PID": "1"], processID: 1)
+    #expect(HostingPlatform.containerSign(environment, processID: 1, root: "/none") == nil)
+  }
+
+  /// What process 1 is started as, the signals that it handles, this process's parent, and the shell that is named.
+  private static let shells: [(String, caught: UInt64, parent: Int32, String?)] = [
+    ("sh\0-c\0mydaemon; true\0", 0x10000, 1, "sh"), ("/bin/bash\0/entrypoint.sh\0", 0, 1, "bash"),
+    ("-bash\0", 0, 1, "bash"), ("/bin/busybox\0sh\0", 0, 1, "busybox"),
+    ("sh\0-c\0mydaemon; true\0", 0, 7, nil), ("/sbin/init\0", 0, 1, nil), ("", 0, 1, nil),
+    // It has a trap, and may pass the signal on.
+    ("bash\0/entrypoint.sh\0", 0x4000, 1, nil),
+  ]
+
+  @Test(arguments: shells.indices) func aShellAsProcessOneIsKnown(index: Int) throws {
+    let (line, caught, parent, name) = Self.shells[index]
+    let folder = try Folder()
+    for name in ["proc", "proc/1"] { mkdir(folder.path(name), 0o700) }
+    try folder.write(line, to: "proc/1/cmdline")
+    let mask = String(caught, radix: 16)
+    try folder.write("Name:\tx\nSigCgt:\t\(mask)\nCapInh:\t0\n", to: "proc/1/status")
+    let problem = HostingPlatform.shellProblem(parent: parent, root: folder.path)
+    #expect(problem.map { $0.prefix { $0 != "," } } == name.map { "Process 1 is \($0)" })
+  }
+
   @Test func whatIsConfiguredWins() {
     let nomad = HostingPlatform.all.first { $0.name == "Nomad" }
     func timeout(_ own: Duration?, _ platform: HostingPlatform?) -> Duration? {

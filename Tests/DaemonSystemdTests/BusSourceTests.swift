@@ -72,6 +72,21 @@ struct BusSourceTests {
     #expect(peer.calls[0].strings == ["org.freedesktop.systemd1.Service", "TimeoutStopUSec"])
   }
 
+  /// A scope has no properties of a service.
+  @Test func theTimeOfAScope() throws {
+    peer.answer = { call in
+      call.strings.first?.hasSuffix(".Scope") == true
+        ? .reply([.variant(.uint64(6_000_000))])
+        : .error("org.freedesktop.DBus.Error.UnknownProperty", "Unknown interface or property")
+    }
+    let followed = try follow([.stopTimeout])
+    #expect(brings(followed, ["stop in 6.0 seconds"]), "\(followed.log.all)")
+    #expect(peer.calls.map(\.path).allSatisfy { $0 == "/org/freedesktop/systemd1/unit/self" })
+    // And once more when the stop begins.
+    followed.source.receive(.terminating(LifecycleCause(.api)))
+    #expect(brings(followed, ["stop in 6.0 seconds", "stop in 6.0 seconds"]))
+  }
+
   /// A user's service is stopped with its manager, whose time may be the shorter one.
   @Test func theTimeOfAUsersManagerIsReadToo() throws {
     peer.answer = { _ in .reply([.variant(.uint64(6_000_000))]) }

@@ -32,7 +32,7 @@ final class Container {
     self.pid = pid
   }
 
-  private static func command() throws -> [String] {
+  static func command() throws -> [String] {
     let ways = [["unshare"], ["unshare", "--user", "--map-root-user"]].map {
       $0 + ["--pid", "--fork", "--mount-proc"]
     }
@@ -76,7 +76,7 @@ final class Container {
     processStatus("State", of: pid)?.hasPrefix("Z") == true
   }
 
-  private static func children(of pid: pid_t) -> [pid_t] {
+  static func children(of pid: pid_t) -> [pid_t] {
     lines(of: "/proc/\(pid)/task/\(pid)/children").flatMap { $0.split(separator: " ") }
       .compactMap { pid_t($0) }
   }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import DaemonLifecycleTesting
 import Foundation
 import TestSupport
 import XCTest
@@ -122,6 +123,37 @@ final class ContainerTests: XCTestCase {
       container.process.output.contains {
         $0.contains("Running on a container engine (the daemon is process 1)")
       })
+  }
+
+  /// `podman run --sdnotify=container` passes the socket of the manager outside on, and kills after its own ten seconds.
+  func testAManagersSocketChangesNoContainersLimit() throws {
+    let manager = try FakeServiceManager()
+    let container = try Container(
+      "ProbeDaemon", ["hosted"], environment: manager.environment, until: "started",
+      stderrToStdout: true)
+    let killed = now() + HostingPlatform.container("").gracePeriod / .seconds(1)
+    container.send(SIGTERM)
+    try container.process.expect("saved", within: killed - now())
+    XCTAssertEqual(try container.process.wait(within: killed - now()), .status(124))
+    XCTAssertTrue(
+      container.process.output.contains { $0.contains(" in ") && $0.contains(" of 9 s, ") })
+  }
+
+  /// The daemon can't help it, and says so.
+  func testAShellAsProcessOneIsNamed() throws {
+    for (script, isNamed) in [("", true), ("trap : TERM;", false)] {
+      let shell = try ChildProcess(
+        "/usr/bin/env",
+        Container.command() + ["sh", "-c", "\(script) \(built("ProbeDaemon")) log; true"],
+        stderrToStdout: true)
+      try shell.expect("foreground")
+      let daemon = try XCTUnwrap(
+        Container.children(of: shell.pid).first.flatMap { Container.children(of: $0).first })
+      kill(daemon, SIGTERM)
+      XCTAssertEqual(try shell.wait(), .status(0))
+      let line = "lifecycle: Process 1 is sh, which passes no SIGTERM on: "
+      XCTAssertEqual(shell.output.contains { $0.hasPrefix(line) }, isNamed, "\(shell.output)")
+    }
   }
 
   /// What it leaves behind goes before the next one's launch.

@@ -105,9 +105,12 @@ public final class LifecycleSubject: LifecycleObservable {
     core.executor.enqueue(.work { DispatchPreparation.begin() })
     self.lease.withLock { $0 = lease }
     let log = LifecycleLog(configuration.logging, configuration.environment)
-    let platform = lease == nil ? configuration.platform : nil
+    let host = configuration.platform
+    let platform = lease == nil ? host : nil
     var wiring = LifecycleWiring(
       configuration, isSupervised: lease != nil, platform: platform, log: log, take: take)
+    // A container may have the socket of a manager outside, whose limit is not the container's. One inside replies later.
+    if lease != nil, let host { take(.stopTimeout(host.gracePeriod)) }
     // A daemon works without any of these. They are open before they receive facts: what they can't do at once, they do when
     // they are woken.
     for part in wiring.parts {
@@ -116,7 +119,8 @@ public final class LifecycleSubject: LifecycleObservable {
     wiring.parts.append(signals)
     core.connect(wiring, wiring.policy(of: configuration, on: platform))
     for problem in wiring.problems { log.warn(problem) }
-    if let platform { log.info(platform.sentence) }
+    let exception = lease == nil ? "" : " TimeoutStopSec= counts instead where it can be read."
+    if let host { log.info(host.sentence + exception) }
     if !DispatchPreparation.finish() {
       log.warn("Dispatch has no thread so far: if it gets none, raise TasksMax=.")
     }

@@ -12,7 +12,7 @@ public struct LifecycleConfiguration: Sendable {
   ///
   /// Under systemd the default is `TimeoutStopSec=`, read over the bus, minus a margin of a tenth, at most 1 s; a higher
   /// value is lowered to it. Where it can't be read (no bus, `DynamicUser=`), the time is the value given here, or 90 s,
-  /// and is requested from systemd when the stop begins (`EXTEND_TIMEOUT_USEC=`).
+  /// and is requested from systemd when the stop begins (`EXTEND_TIMEOUT_USEC=`); in a container its grace period.
   ///
   /// Elsewhere the default is the platform's grace period, minus a margin of a tenth, at most 2 s: Fly.io and Nomad 5
   /// s, Cloud Run and a container 10 s, Amazon ECS, Heroku and Kubernetes 30 s; otherwise 90 s. Where the

@@ -16,6 +16,7 @@ extension LifecycleWiring {
     connect(configuration.interfaces)
     parts.append(log)
     for problem in configuration.negatives { note(problem) }
+    if let problem = HostingPlatform.shellProblem() { note(problem) }
     let signals = configuration.signals
     if !signals.signals.isEmpty, signals[.sigterm] == nil {
       note(

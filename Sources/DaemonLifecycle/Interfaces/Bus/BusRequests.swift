@@ -25,17 +25,18 @@ extension BusRequest {
     let patience = Duration.seconds(2)
     var isKnown = false
     var failingSince: MonotonicTime?
-    return BusRequest(
-      .systemd, isOnDemand: atStop,
-      query: .get(
-        "TimeoutStopUSec", of: units + (manager.map(label) ?? "self"), "Service", .systemd)
-    ) { event in
+    let unit = units + (manager.map(label) ?? "self")
+    let query = BusCall.get("TimeoutStopUSec", of: unit, "Service", .systemd)
+    return BusRequest(.systemd, isOnDemand: atStop, query: query) { event in
       switch event {
       case .reply(let values, _):
         guard case .variant(.uint64(let time))? = values.only else { return .malformed }
         (isKnown, failingSince) = (true, nil)
         inbox.put(.stopTimeout(duration(microseconds: time), isManagers: manager != nil))
         inbox.settle(subject)
+      // `systemd-run --scope` and sessions.
+      case .failure(let error, of: query) where error.name.hasSuffix(".UnknownProperty"):
+        return .call(.get("TimeoutStopUSec", of: unit, "Scope", .systemd))
       // What was read before still holds, as far as can be known.
       case .failure where atStop: break
       case .failure(let error, let call):
