@@ -55,6 +55,8 @@ import Testing
       try await pollerd.waitForStatus { $0.hasPrefix("background, operator, since") }
       try await pollerd.kill("KILL")
       try await pollerd.wait("NRestarts", is: "1")
+      // The status may still be the former run's: before the exec, SIGUSR2 would end it.
+      try await pollerd.wait("ActiveState", is: "active")
       try await pollerd.waitForStatus { $0.hasPrefix("background, operator, since") }
       try await pollerd.kill("USR2")
       let resumed = try await pollerd.waitForMessage("Entered the foreground in ")
