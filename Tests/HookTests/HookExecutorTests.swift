@@ -173,7 +173,9 @@ import Testing
     #expect(most.load(ordering: .relaxed) <= HookExecutor.extraThreads + 2)
     try await eventually { !warnings.all.all.isEmpty }
     #expect(
-      warnings.all.all == ["128 extra threads are blocked in hooks; other hooks must wait."]
+      warnings.all.all.count == 1
+        && warnings.all.all[0].hasSuffix(
+          " threads are blocked in hooks and their child tasks; others must wait.")
     )
     core.close()
   }
@@ -223,16 +225,16 @@ import Testing
     var queue = HookQueue()
     let work: HookExecutor.WorkItem = .work {}
     let other = HookExecutor.WorkItem.job(
-      unsafeBitCast(0, to: UnownedJob.self), on: executor, isUrgent: false)
+      unsafeBitCast(0, to: UnownedJob.self), on: executor, of: HookQueue.Source())
     for _ in 0..<2 { queue.append(other) }
     var turns = ""
     for _ in 0..<10 {
       queue.append(work)
-      turns += queue.popInTurn()?.isUrgent == true ? "u" : "o"
+      turns += queue.popInTurn()?.source == nil ? "u" : "o"
     }
     #expect(turns == "uuuouuuouu")
     // Without others there is no turn to be lost, and what was left is not lost either.
-    #expect((0..<3).map { _ in queue.popInTurn()?.isUrgent } == [true, true, nil])
+    #expect((0..<3).map { _ in queue.popInTurn().map { $0.source == nil } } == [true, true, nil])
   }
 
   /// What goes on after a suspension is not urgent, and may not be crowded out by hooks that begin.
@@ -259,6 +261,42 @@ import Testing
     gate.open()
     await wentOn.wait()
     for _ in blocking { release.signal() }
+    core.close()
+  }
+
+  private actor Saver: StateObserver {
+    private var isSaved = false
+    func shouldSaveState(_ notification: ShouldSaveState) { isSaved = true }
+  }
+
+  /// A pause that closes many connections, each in a child task that blocks, or several such: others suspend, wait for an actor,
+  /// and have child tasks all the same.
+  @Test(.timeLimit(.minutes(5)), arguments: [65, 300], [1, 4])
+  func childTasksThatBlockCostNoOtherItsSave(children: Int, hooks: Int) async throws {
+    let core = LifecycleCore(configuration: configuration)
+    let release = Semaphore()
+    for _ in 0..<hooks {
+      let closing = Scripted(background: { _ in
+        await withTaskGroup { group in
+          for _ in 0..<children { group.addTask { release.wait() } }
+        }
+      })
+      core.add(closing, .init(timeout: .milliseconds(200)))
+    }
+    core.add(Saver())
+    core.add(Scripted(save: { _ in await Task.yield() }))
+    core.add(
+      Scripted(save: { _ in
+        await withTaskGroup { group in for _ in 0..<40 { group.addTask { await Task.yield() } } }
+      }))
+    var reports = await launch(core)
+    core.receive(LifecycleEvent(.pause(for: .operator)))
+    let report = try #require(await reports.next())
+    let saves = report.entries.filter { $0.notification == ShouldSaveState.self }
+    #expect(saves.count == 3 + hooks && saves.allSatisfy(\.outcome.isCompleted))
+    #expect(report.problems.count == hooks)
+    for _ in 0..<hooks * children { release.signal() }
+    try await eventually { core.executor.isQuiet }
     core.close()
   }
 

@@ -11,6 +11,6 @@ final class CallerExecutor: TaskExecutor {
   init(_ executor: HookExecutor) { self.executor = executor }
 
   func enqueue(_ job: consuming ExecutorJob) {
-    executor.enqueue(.job(UnownedJob(job), on: globalConcurrentExecutor, isUrgent: true))
+    executor.enqueue(.job(UnownedJob(job), on: globalConcurrentExecutor, of: nil))
   }
 }

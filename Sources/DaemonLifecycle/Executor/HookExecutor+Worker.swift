@@ -13,8 +13,8 @@ extension HookExecutor {
     nonisolated(unsafe) fileprivate let found = EventPoll.Ready()
     /// `State.stalls` when it was given its item. Guarded by the executor's lock.
     nonisolated(unsafe) fileprivate var stalls = 0
-    /// Whether its item is not urgent. Guarded by the executor's lock.
-    nonisolated(unsafe) fileprivate var hasOther = false
+    /// The source of its item, if that is not urgent. Guarded by the executor's lock.
+    nonisolated(unsafe) fileprivate var source: HookQueue.Source?
   }
 
   struct State {
@@ -24,8 +24,6 @@ extension HookExecutor {
     var idle: [Worker] = []
     /// The number of threads that exist or are being started.
     var threads = 0
-    /// The number of those that run an item that is not urgent.
-    private var withOthers = 0
     /// The number of those that run an item, or are about to take one, and were not found to be blocked.
     private(set) var free = 0
     /// How often those that were free were found to be blocked.
@@ -62,26 +60,25 @@ extension HookExecutor {
 
     mutating func markEnded(_ worker: Worker) {
       if worker.stalls == stalls { free -= 1 }
-      if worker.hasOther { withOthers -= 1 }
-      worker.hasOther = false
+      ready.count(-1, of: worker.source.take())
     }
 
-    /// Whether items that are not urgent may be taken: they leave half of the threads to the others.
-    private func takesOthers(_ abandoned: Int) -> Bool {
-      isClosed || withOthers < abandoned + HookExecutor.extraThreads / 2
+    /// How many threads items that are not urgent may have.
+    private func bound(_ abandoned: Int) -> Int {
+      isClosed ? .max : abandoned + HookExecutor.extraThreads
     }
 
     /// Whether an item is ready that may be taken.
     func hasWork(abandoned: Int) -> Bool {
-      ready.hasUrgent || !ready.isEmpty && takesOthers(abandoned)
+      ready.hasUrgent || ready.hasOther(of: bound(abandoned))
     }
 
     /// Takes the next item.
     mutating func take(_ worker: Worker, abandoned: Int) -> WorkItem? {
-      guard let item = ready.popInTurn(withOthers: takesOthers(abandoned)) else { return nil }
+      guard let item = ready.popInTurn(of: bound(abandoned)) else { return nil }
       markFree(worker)
-      worker.hasOther = !item.isUrgent
-      if worker.hasOther { withOthers += 1 }
+      worker.source = item.source
+      ready.count(1, of: item.source)
       askedAt = nil
       return item
     }
@@ -99,7 +96,7 @@ extension HookExecutor {
     case listen(Int32)
     /// Have so many others take items.
     case addThreads(Int)
-    case warnOfLimit
+    case warnOfLimit(threads: Int)
     /// Wait; if not `mayEnd`, as a thread that stays.
     case park(mayEnd: Bool)
     case end
@@ -122,7 +119,7 @@ extension HookExecutor {
         client?.descriptorsAreReady(me.found)
         if let released = ReleasePool.close() { enqueue(.work { _ = released }) }
       case .addThreads(let count): for _ in 0..<count where !addThread() { break }
-      case .warnOfLimit: client?.threadsReachedLimit()
+      case .warnOfLimit(let threads): client?.threadsReachedLimit(threads)
       case .park(let mayEnd): if !park(me, mayEnd: mayEnd) { return }
       case .end: return
       }
@@ -157,7 +154,7 @@ extension HookExecutor {
       return nil
     }
     state.listenerSleeps = state.free == 0 && !state.hasWork(abandoned: abandoned)
-    if state.listenerSleeps { return .listen(-1) }
+    if state.listenerSleeps { return state.ready.isEmpty ? .listen(-1) : limit(&state, -1) }
     if state.running == 0, let successor = state.idle.popLast() {
       state.listener = successor
       return nil
@@ -169,16 +166,20 @@ extension HookExecutor {
       state.markBlocked()
       return watch(&state)
     }
-    if state.idle.isEmpty, !mayAddThread(state) {
-      defer { state.hasReachedLimit = true }
-      return state.hasReachedLimit ? .listen(10) : .warnOfLimit
-    }
+    if state.idle.isEmpty, !mayAddThread(state) { return limit(&state, 10) }
     // The last time there was none to be had.
     if let askedAt = state.askedAt, askedAt.duration(to: now) < .milliseconds(10) {
       return .listen(10)
     }
     state.askedAt = now
     return .addThreads(min(state.ready.count, max(1, state.running)))
+  }
+
+  /// Items wait that no thread may take.
+  private func limit(_ state: inout State, _ milliseconds: Int32) -> Turn {
+    if state.hasReachedLimit { return .listen(milliseconds) }
+    state.hasReachedLimit = true
+    return .warnOfLimit(threads: state.running)
   }
 
   /// Waits for a turn. Returns false when the thread is to end, since there was none for a while.

@@ -15,9 +15,9 @@ import Synchronization
 /// The thread that listens looks every 2 ms whether the free ones take items. When they have taken none for `patience`,
 /// they are blocked: as many threads again begin. So the number of threads follows the number of hooks that block, not
 /// the amount of work, and a hundred hooks that block at once all run after seven looks. The bound, until it is closed,
-/// is two, one for each abandoned hook, and `extraThreads`; half of these run items that are not *urgent*, such as a
-/// hook's child tasks and what goes on after it was suspended. If the system has no thread left, an item runs as soon as
-/// another thread is free.
+/// is two, one for each abandoned hook, and `extraThreads`. Items that are not *urgent*, such as a hook's child tasks and what
+/// goes on after it was suspended, have a source, which takes at most as many of these as it leaves to the others. If the
+/// system has no thread left, an item runs as soon as another thread is free.
 ///
 /// Where no thread listens, each item is given to a thread at once; if there is none, with the next item.
 ///
@@ -27,13 +27,13 @@ import Synchronization
 final class HookExecutor: TaskExecutor {
   enum WorkItem: Sendable {
     case hook(any Call)
-    /// A job of a task or an actor, and the executor as which the runtime sees the thread.
-    case job(UnownedJob, on: any TaskExecutor, isUrgent: Bool)
+    /// A job of a task or an actor, and the executor as which the runtime sees the thread; urgent without a source.
+    case job(UnownedJob, on: any TaskExecutor, of: HookQueue.Source?)
     /// Other work that may run user code: a turn of a serial executor, a cancellation handler, a deinit.
     case work(@Sendable () -> Void)
 
-    /// Whether the item runs before others.
-    var isUrgent: Bool { if case .job(_, _, let isUrgent) = self { isUrgent } else { true } }
+    /// Of an item that runs after urgent ones.
+    var source: HookQueue.Source? { if case .job(_, _, let source) = self { source } else { nil } }
   }
 
   /// A call of a hook that waits for a thread.
@@ -49,7 +49,7 @@ final class HookExecutor: TaskExecutor {
     /// The calling thread listens from now on.
     func listenerChanged()
     /// So many threads are blocked in hooks that others wait.
-    func threadsReachedLimit()
+    func threadsReachedLimit(_ count: Int)
   }
 
   static let patience = Duration.milliseconds(1)
@@ -57,6 +57,8 @@ final class HookExecutor: TaskExecutor {
   static let idleSeconds = 1
 
   let poll = EventPoll()
+  /// Of tasks that run on the executor itself.
+  private let source = HookQueue.Source()
   let state = Mutex(State())
   /// The hooks that were abandoned after they had begun, and may hold their threads for ever. Relaxed: it is a bound.
   let abandonedHooks = Atomic<Int>(0)
@@ -94,7 +96,7 @@ final class HookExecutor: TaskExecutor {
   // MARK: Items
 
   func enqueue(_ job: consuming ExecutorJob) {
-    enqueue(.job(UnownedJob(job), on: self, isUrgent: false))
+    enqueue(.job(UnownedJob(job), on: self, of: source))
   }
 
   func enqueue(_ item: WorkItem) {

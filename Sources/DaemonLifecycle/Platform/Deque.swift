@@ -10,6 +10,10 @@ struct Deque<Element: Sendable>: Sendable {
   var count: Int { front.count + back.count }
   var first: Element? { front.last ?? back.first }
 
+  func contains(where isWanted: (Element) -> Bool) -> Bool {
+    front.contains(where: isWanted) || back.contains(where: isWanted)
+  }
+
   mutating func append(_ element: Element) { back.append(element) }
 
   mutating func popFirst() -> Element? {

@@ -55,8 +55,9 @@ final class HookCall: RunningHook, HookExecutor.Call {
     guard let core else { return }
     // The core is held once: it is referenced weakly, which makes each retain slow. And each asynchronous function
     // between here and the hook would cost a change of executor.
-    Task.immediateDetached(executorPreference: core.executor) {
-      let task = HookTask()
+    let task = HookTask(core.executor)
+    Task.immediateDetached(executorPreference: task) {
+      task.begin()
       var next: HookCall? = self
       while let call = next {
         let end = await HookCall.$current.withValue(call) { await call.run(in: task, for: core) }
@@ -122,16 +123,23 @@ final class HookCall: RunningHook, HookExecutor.Call {
   }
 }
 
-/// A task that calls hooks, so that others can cancel it. A `Task` is not to be had while the first hook blocks its
-/// thread.
+/// A task that calls hooks, so that others can cancel it, and its executor, by which its jobs and those of its child tasks are
+/// known. A `Task` is not to be had while the first hook blocks its thread.
 ///
 /// `@unchecked`, since it is cancelled while the task runs a hook, and so exists.
-private final class HookTask: @unchecked Sendable {
-  /// The `UnsafeCurrentTask`. As `Any`, whose layout need not be found out at the start of the program.
-  private let task: Any
+private final class HookTask: HookQueue.Source, TaskExecutor, @unchecked Sendable {
+  private let executor: HookExecutor
+  /// The `UnsafeCurrentTask`, written once before any hook knows this. As `Any`, whose layout need not be found out at the
+  /// start of the program.
+  private var task: Any?
 
-  /// Made in the task.
-  init() { task = withUnsafeCurrentTask { $0! } }
+  init(_ executor: HookExecutor) { self.executor = executor }
+
+  func begin() { task = withUnsafeCurrentTask { $0! } }
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    executor.enqueue(.job(UnownedJob(job), on: self, of: self))
+  }
 
   func cancel() { (task as? UnsafeCurrentTask)?.cancel() }
 }

@@ -97,8 +97,8 @@ extension LifecycleCore: HookExecutor.Client {
     for open in openParts.withLock({ $0 }) { open.part.listenerChanged() }
   }
 
-  func threadsReachedLimit() {
-    warn("\(HookExecutor.extraThreads) extra threads are blocked in hooks; other hooks must wait.")
+  func threadsReachedLimit(_ count: Int) {
+    warn("\(count) threads are blocked in hooks and their child tasks; others must wait.")
   }
 
   /// The daemon saves its state and ends, with status 70 as a rule. Until then signals and deadlines are handled all the
