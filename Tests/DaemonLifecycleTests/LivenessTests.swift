@@ -54,6 +54,27 @@ import Testing
     #expect(isOld(path))
   }
 
+  /// As where something in it waits for ever once it is cancelled.
+  @Test func oneWhoseWorkCannotBeginAgainIsSick() async throws {
+    let (mock, ends, rounds) = (mock(), Gate(), Log())
+    mock.addForeground(name: "consumer") { _ in
+      rounds.add("round")
+      await ends.wait()
+    }
+    try await mock.waitUntilInForeground()
+    mock.inject(.sigusr1)
+    await mock.advance(by: .seconds(20))
+    mock.inject(.sigusr2)
+    await mock.advance(by: .seconds(1))
+    age(path)
+    try await mock.send(.checkHealth)
+    #expect(isOld(path))
+    ends.open()
+    try await eventually { rounds.all.count == 2 }
+    try await mock.send(.checkHealth)
+    #expect(!isOld(path))
+  }
+
   /// Being killed for a blocked pool would cost the save.
   @Test func aStopIsNotAskedNorADrain() async {
     let mock = mock(stopDelay: .seconds(5))

@@ -295,6 +295,21 @@ import Testing
     #expect(daemon.stop.exit == nil)
   }
 
+  /// It would never run again, and nobody would know.
+  @Test func workWhoseLastRoundDoesNotEndHasStalled() throws {
+    daemon.add(WorkOptions())
+    daemon.request(.pause, at: at(1))
+    for time in [at(11), at(13)] { daemon.give(.clock, at: time) }
+    #expect(daemon.machine.stalls == [])
+    daemon.request(.resume, at: at(14))
+    #expect(daemon.machine.stalls == ["work: its last round has not ended"])
+    daemon.request(.pause, at: at(15))
+    #expect(daemon.machine.stalls == [])
+    daemon.request(.resume, at: at(16))
+    let next = daemon.work(.ended(run: 1, nil), at: at(17))
+    #expect(daemon.machine.stalls == [] && next.works.count == 1)
+  }
+
   /// What is not ready, and does not end when it is cancelled, is not healthy, as what has stalled.
   @Test func whatIgnoresItsCancellationIsNotHealthy() {
     daemon.add(WorkOptions(readyWithin: .seconds(5), restarts: .backoff()))

@@ -215,8 +215,14 @@ extension LifecycleMachine {
     effects.publish(fact)
   }
 
-  /// What has stalled, in words.
-  var stalls: [String] { works.all.filter(\.isStalled).map(\.stall) }
+  /// What has stalled, in words. Work that should run, and can't since its last round does not end, has too.
+  var stalls: [String] {
+    works.all.compactMap { work in
+      if work.isStalled { return work.stall }
+      let isKeptOut = registry.isServing && calls.unfinished[work.id] != nil
+      return isKeptOut ? "\(work.name): its last round has not ended" : nil
+    }
+  }
 
   // MARK: The stop
 
