@@ -115,15 +115,20 @@ extension HookExecutor {
           client?.listenerChanged()
         }
         poll.wait(milliseconds: milliseconds, me.found)
-        ReleasePool.open()
-        client?.descriptorsAreReady(me.found)
-        if let released = ReleasePool.close() { enqueue(.work { _ = released }) }
+        releasingElsewhere { client?.descriptorsAreReady(me.found) }
       case .addThreads(let count): for _ in 0..<count where !addThread() { break }
-      case .warnOfLimit(let threads): client?.threadsReachedLimit(threads)
+      case .warnOfLimit(let threads): releasingElsewhere { client?.threadsReachedLimit(threads) }
       case .park(let mayEnd): if !park(me, mayEnd: mayEnd) { return }
       case .end: return
       }
     }
+  }
+
+  /// The thread that listens must not be kept by a user's deinit.
+  private func releasingElsewhere(_ body: () -> Void) {
+    ReleasePool.open()
+    body()
+    if let released = ReleasePool.close() { enqueue(.work { _ = released }) }
   }
 
   /// Returns what a thread does next; it has ended what it did.

@@ -38,16 +38,13 @@ struct HookQueue {
     return call
   }
 
-  /// Returns an urgent item, or another one if there is none.
-  mutating func popFirst() -> HookExecutor.WorkItem? { popUrgent() ?? popOther(of: .max) }
-
   /// Returns an item for a thread that goes on: of urgent ones three, then one of the others. Two serial executors that are
   /// never idle together have always an urgent item, and a hook that has suspended must go on beside them.
   mutating func popInTurn(of bound: Int = .max) -> HookExecutor.WorkItem? {
     let isOthersTurn = urgentTurns == 3
     urgentTurns = sources.isEmpty || isOthersTurn ? 0 : urgentTurns + 1
-    let first = isOthersTurn ? popOther(of: bound) : popUrgent()
-    return first ?? (isOthersTurn ? popUrgent() : popOther(of: bound))
+    if isOthersTurn, let other = popOther(of: bound) { return other }
+    return popUrgent() ?? popOther(of: bound)
   }
 
   private mutating func popUrgent() -> HookExecutor.WorkItem? {
