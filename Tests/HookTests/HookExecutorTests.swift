@@ -361,7 +361,7 @@ import Testing
     let mayAdd = executor.state.withLock { state in
       state.threads += HookExecutor.extraThreads
       state.ready.append(.work {})
-      defer { _ = state.ready.popInTurn() }
+      defer { _ = state.ready.popFirst() }
       return executor.mayAddThread(state)
     }
     #expect(!mayAdd)

@@ -612,12 +612,14 @@ import Testing
 
   /// A daemon with a hook that a pause has abandoned, and which a stop waits for.
   private func stopsBesideAnAbandonedPause() throws -> (DaemonUnderTest, hook: CallID) {
-    let daemon = DaemonUnderTest(observing: [DidEnterBackground.self, WillTerminate.self])
+    let daemon = DaemonUnderTest(
+      .init(stopTimeout: .seconds(24)), observing: [DidEnterBackground.self, WillTerminate.self])
     let hook = try #require(daemon.request(.pause).starts.first)
     for time in [at(10), at(12)] { daemon.give(.clock, at: time) }
     #expect(daemon.call(hook)?.isAbandoned == true)
     #expect(daemon.signal(at: 13).starts.isEmpty)
-    #expect(daemon.call(hook)?.deadline == at(23))
+    // With the time that is left before the save.
+    #expect(daemon.call(hook)?.deadline == at(24))
     return (daemon, hook)
   }
 
@@ -637,13 +639,13 @@ import Testing
 
   /// They run already: each has as long as the first.
   @Test func allThatIsLeftBehindIsWaitedForTogether() throws {
-    let daemon = DaemonUnderTest()
+    let daemon = DaemonUnderTest(.init(stopTimeout: .seconds(24)))
     for _ in 1...3 { daemon.add([DidEnterBackground.self]) }
     daemon.request(.pause)
     for time in 1...6 { daemon.give(.clock, at: at(Int64(time) * 12)) }
     daemon.signal(at: 80)
     #expect(daemon.machine.calls.deliveries.first?.running.count == 3)
-    for time in [at(90), at(92)] { daemon.give(.clock, at: time) }
+    for time in [at(91), at(92)] { daemon.give(.clock, at: time) }
     #expect(daemon.stop.exit?.status == 124)
   }
 
@@ -676,22 +678,22 @@ import Testing
   /// It is cancelled once more at its deadline, and has had its time.
   @Test func whatIsLeftBehindMayTimeOut() throws {
     let (daemon, hook) = try stopsBesideAnAbandonedPause()
-    daemon.give(.clock, at: at(23))
-    let end = daemon.give(.ended(hook, .failed(Failure(CancellationError()))), at: at(23))
-    daemon.give(.ended(try #require(end.starts.first), .completed), at: at(23))
+    daemon.give(.clock, at: at(24))
+    let end = daemon.give(.ended(hook, .failed(Failure(CancellationError()))), at: at(24))
+    daemon.give(.ended(try #require(end.starts.first), .completed), at: at(24))
     #expect(daemon.stop.exit?.report.entries.first?.outcome == .timedOut)
   }
 
   @Test func whatIsLeftBehindForEverIsReported() throws {
     let (daemon, hook) = try stopsBesideAnAbandonedPause()
-    for time in [at(23), at(25)] { daemon.give(.clock, at: time) }
+    for time in [at(24), at(25)] { daemon.give(.clock, at: time) }
     #expect(daemon.stop.exit?.status == 124)
     #expect(
       daemon.stop.exit?.report.entries.map(\.outcome) == [
         .abandoned(.running), .skipped(.busy),
       ])
     // Nobody counts it twice.
-    daemon.give(.ended(hook, .completed), at: at(26))
+    daemon.give(.ended(hook, .completed), at: at(27))
     #expect(daemon.machine.calls.count == 0 && daemon.machine.calls.abandonedCount == 0)
   }
 

@@ -44,7 +44,12 @@ struct HookQueue {
     let isOthersTurn = urgentTurns == 3
     urgentTurns = sources.isEmpty || isOthersTurn ? 0 : urgentTurns + 1
     if isOthersTurn, let other = popOther(of: bound) { return other }
-    return popUrgent() ?? popOther(of: bound)
+    return popFirst(of: bound)
+  }
+
+  /// Returns an urgent item, or another one if there is none.
+  mutating func popFirst(of bound: Int = .max) -> HookExecutor.WorkItem? {
+    popUrgent() ?? popOther(of: bound)
   }
 
   private mutating func popUrgent() -> HookExecutor.WorkItem? {

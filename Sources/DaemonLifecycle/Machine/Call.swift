@@ -34,9 +34,7 @@ struct Call: Sendable {
   /// What calls the hook and cancels it, which the machine only keeps; `nil` until the shell has made it.
   var caller: (any AnyObject & Sendable)?
   let began: MonotonicTime
-  /// Since when it is waited for: since it began, or since a stop began to wait for it once more.
-  private(set) var awaited: MonotonicTime
-  /// The deadline: not before `awaited`; for a nested call not after the outer one's.
+  /// The deadline: not before `began`; for a nested call not after the outer one's.
   private(set) var deadline: MonotonicTime
   /// The time from its cancellation to its abandonment.
   private(set) var grace: Duration
@@ -55,7 +53,7 @@ struct Call: Sendable {
     self.constants = constants
     self.member = member
     self.hook = hook
-    (self.began, awaited) = (began, began)
+    self.began = began
     deadline = time.deadline
     grace = time.grace
     self.progress = progress
@@ -91,9 +89,9 @@ struct Call: Sendable {
       && !step.isHealthCheck
   }
 
-  /// It is waited for once more, as what the stop calls itself.
-  mutating func join(_ delivery: DeliveryID, at now: MonotonicTime, time: CallTime) {
-    (self.delivery, awaited, deadline, grace) = (delivery, now, time.deadline, time.grace)
+  /// It is waited for once more, with the time that the stop has.
+  mutating func join(_ delivery: DeliveryID, grace: Duration) {
+    (self.delivery, deadline, self.grace) = (delivery, .distantFuture, grace)
     (limit, isAwaitedAgain) = (.deadline, true)
   }
 
@@ -108,7 +106,7 @@ struct Call: Sendable {
   mutating func limit(to budget: CallTime) {
     grace = min(grace, budget.grace)
     switch limit {
-    case .deadline: deadline = max(awaited, min(deadline, budget.deadline))
+    case .deadline: deadline = max(began, min(deadline, budget.deadline))
     case .cancelled(let end): limit = .cancelled(abandonedAt: min(end, budget.end))
     case .abandoned: break
     }

@@ -84,11 +84,9 @@ struct Calls: Sendable {
   }
 
   /// Has a delivery wait for a call that was abandoned.
-  mutating func takeBack(
-    _ id: CallID, into delivery: DeliveryID, at now: MonotonicTime, time: CallTime
-  ) {
+  mutating func takeBack(_ id: CallID, into delivery: DeliveryID, grace: Duration) {
     removeUnfinished(id, of: calls[id].observer)
-    calls[id].join(delivery, at: now, time: time)
+    calls[id].join(delivery, grace: grace)
     calls[id].runningIndex = self[delivery].running.count
     self[delivery].add(id, next: calls[id].next)
   }

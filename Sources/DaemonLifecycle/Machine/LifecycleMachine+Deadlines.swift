@@ -29,7 +29,7 @@ extension LifecycleMachine {
   }
 
   /// Returns the deadline of a call where there is no budget.
-  @inline(__always) func ownDeadline(
+  @inline(__always) private func ownDeadline(
     of member: Member, _ step: LifecycleStep, from began: MonotonicTime
   ) -> MonotonicTime {
     member.limit(of: step).map { began.advanced(by: $0) }
@@ -147,7 +147,10 @@ extension LifecycleMachine {
       calls[id].place = nil
       for call in calls[id].running {
         guard let limit = limit(of: calls[call]) else { continue }
-        let own = ownDeadline(of: calls[call].member, calls[id].step, from: calls[call].awaited)
+        let own =
+          calls[call].isAwaitedAgain
+          ? .distantFuture
+          : ownDeadline(of: calls[call].member, calls[id].step, from: calls[call].began)
         calls.update(call) {
           if hasGrown { $0.lengthen(to: limit, own: own) } else { $0.limit(to: limit) }
         }

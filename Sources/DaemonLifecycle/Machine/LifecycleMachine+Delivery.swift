@@ -37,12 +37,10 @@ extension LifecycleMachine {
   /// What was left behind runs already: it is waited for first, and together, before anything that it may need has ended.
   private mutating func awaitAgain(in delivery: DeliveryID) {
     for id in calls.leftBehind {
-      let (member, step) = (calls[id].member, calls[id].step)
-      let own = CallTime(
-        deadline: ownDeadline(of: member, step, from: now), grace: policy.cancellationGrace)
-      calls.takeBack(id, into: delivery, at: now, time: own)
+      calls.takeBack(id, into: delivery, grace: policy.cancellationGrace)
       if let limit = limit(of: calls[id]) { calls.update(id) { $0.limit(to: limit) } }
-      registry.members.update(member.id) { $0.isBusy = calls.unfinished[member.id] != nil }
+      let observer = calls[id].observer
+      registry.members.update(observer) { $0.isBusy = calls.unfinished[observer] != nil }
     }
   }
 

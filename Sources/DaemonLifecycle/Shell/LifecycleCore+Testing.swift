@@ -53,7 +53,7 @@ extension LifecycleCore {
 
   /// Takes a job that is ready: it is performed by the call, isolated to an executor.
   package func takeReady() -> (@Sendable (UnownedSerialExecutor) -> Void)? {
-    guard let item = executor.state.withLock({ $0.ready.popInTurn() }) else { return nil }
+    guard let item = executor.state.withLock({ $0.ready.popFirst() }) else { return nil }
     return { HookExecutor.perform(item, isolatedTo: $0) }
   }
 
