@@ -83,6 +83,36 @@ import Testing
     #expect(ending.status == 70 && "\(ending.report.cause)" == "the launch failed")
   }
 
+  /// `RestartPreventExitStatus=` goes by the status, and the operator by the sentence.
+  @Test(arguments: ["foreground", "task", "restarts", "hook"])
+  func aLaunchFailsWithTheStatusOfItsError(by form: String) async throws {
+    struct BadConfiguration: ExitStatusError { var exitStatus: Int32 { 78 } }
+    let manager = try FakeServiceManager()
+    let mock = MockLifecycleSubject(state: .launching, serviceManager: manager)
+    let body = { @Sendable (_: ForegroundRound) async throws in throw BadConfiguration() }
+    switch form {
+    case "foreground": mock.addForeground(name: "web", readyWithin: .seconds(9), body)
+    case "task": mock.addTask(name: "web", readyWithin: .seconds(9), body)
+    case "restarts":
+      let policy = RestartPolicy.backoff(initial: .seconds(1), maximumFailures: 1)
+      mock.addForeground(name: "web", restarting: policy, readyWithin: .seconds(9), body)
+    default: mock.on(DidFinishLaunching.self) { _ in throw BadConfiguration() }
+    }
+    // Of a hook in the stop it counts only that it failed.
+    mock.on(ShouldSaveState.self) { _ in throw Failure() }
+    let launch = Task { try await mock.launch() }
+    if form == "restarts" {
+      try await mock.waitUntilSleeping()
+      await mock.advance(by: .seconds(1))
+    }
+    #expect(try await launch.value.problems.map(\.outcome) == [.failed(BadConfiguration())])
+    try await eventually { mock.ending != nil }
+    #expect(mock.ending?.status == 78)
+    try await eventually { manager.service.status.hasPrefix("ended with status 78") }
+    #expect(manager.service.status.contains("the launch failed; "))
+    #expect(manager.service.status.contains(": BadConfiguration()"))
+  }
+
   /// As for every observer, a resume that failed is tried again, and meanwhile the daemon is not ready.
   @Test func afterAFailedResumeItIsTriedAgain() async throws {
     let mock = MockLifecycleSubject()

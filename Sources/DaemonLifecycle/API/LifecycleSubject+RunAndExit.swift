@@ -80,6 +80,6 @@ extension LifecycleSubject {
   private func exitProcess(because error: any Error) -> Never {
     let failure = Failure(error)
     Journal.writeLine(failure.text, .error, environment: core.configuration.environment)
-    exit(error is any ExitStatusError ? failure.exitStatus : 71)
+    exit(failure.exitStatus ?? 71)
   }
 }

@@ -172,7 +172,7 @@ struct ServiceStatus {
   }
 
   private mutating func terminated(_ exit: LifecycleExit) -> [NotifyField] {
-    let problems = exit.report.failures
+    let problems = (exit.failedLaunch?.failures ?? []) + exit.report.failures
     let text = Self.text(of: problems).map { "; \($0)" } ?? ""
     defer { isOver = true }
     return [.exitStatus(exit.status)]

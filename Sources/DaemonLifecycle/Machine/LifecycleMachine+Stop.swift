@@ -176,13 +176,14 @@ extension LifecycleMachine {
   mutating func conclude(_ report: LifecycleReport, status: Int32? = nil) {
     guard registry.termination != nil else { return }
     let failure = workFailure
-    // A hook that threw is counted as failed, work that threw by its own code.
+    // Work that threw, and a launch that did, count by their own code; of other hooks it counts that they failed.
     let severity = max(
       stop.isLost ? 1 : 0, stop.failedLaunch?.severity ?? 0, stop.overtakenPause?.severity ?? 0,
       report.severity)
     let status =
       status ?? registry.termination?.status ?? stop.status
-      ?? (stop.isLost ? nil : failure?.exitStatus) ?? ([0, 70, 124] as [Int32])[severity]
+      ?? (stop.isLost ? nil : failure.map { $0.exitStatus ?? 1 } ?? stop.failedLaunch?.exitStatus)
+      ?? ([0, 70, 124] as [Int32])[severity]
     let exit = LifecycleExit(
       status: status, report: report, failedLaunch: stop.failedLaunch,
       overtakenPause: stop.overtakenPause, error: failure?.error)

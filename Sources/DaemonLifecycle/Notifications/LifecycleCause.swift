@@ -104,12 +104,12 @@ struct Failure: Sendable {
   private final class Thrown: Sendable {
     let error: any Error
     let text: String
-    let exitStatus: Int32
+    let exitStatus: Int32?
 
     init(_ error: any Error) {
       self.error = error
       text = "\(error)"
-      exitStatus = Failure.status((error as? any ExitStatusError)?.exitStatus ?? 1)
+      exitStatus = (error as? any ExitStatusError).map { Failure.status($0.exitStatus) }
     }
 
     deinit { ReleasePool.release(error) }
@@ -123,7 +123,8 @@ struct Failure: Sendable {
 
   var error: any Error { thrown.error }
   var text: String { thrown.text }
-  var exitStatus: Int32 { thrown.exitStatus }
+  /// That of an `ExitStatusError`.
+  var exitStatus: Int32? { thrown.exitStatus }
 
   /// A status that says of a failure that it was one: of others exit(3) takes the last eight bits, and 256 would be 0.
   static func status(_ wanted: Int32) -> Int32 { 1...255 ~= wanted ? wanted : 1 }

@@ -4,13 +4,14 @@
 /// | status | when |
 /// | --- | --- |
 /// | 0 | all went well, whatever asked for the end |
-/// | 1, or that of an ``ExitStatusError`` | the body of `run` threw before it was cancelled, or work in the foreground did |
+/// | 1, or that of an ``ExitStatusError`` | the body of `run` threw before it was cancelled, or work did |
+/// | that of an ``ExitStatusError`` | a hook of the launch, or work before it was ready, threw it |
 /// | the status given | ``LifecycleObservable/terminate(because:status:)`` |
 /// | 70 (EX_SOFTWARE) | a hook of the launch or of the termination threw, or the daemon could not wait for events any more |
 /// | 124 (as timeout(1)) | one of these hooks, or the body, did not end in time or could not be called; or the stop has cut off what a pause still waited for |
 /// | 128 + n | a third signal *n* cut the termination short |
 ///
-/// The first that applies counts, in the order 128 + n, the one given, 1, 124, 70.
+/// The first that applies counts, in the order 128 + n, the one given, 1 or that of an error, 124, 70.
 public struct LifecycleExit: Sendable, CustomStringConvertible {
   /// The status for exit(3).
   public let status: Int32

@@ -201,6 +201,8 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   }
 
   var severity: Int { entries.map(\.severity).max() ?? 0 }
+  /// That of the first failure with a status of its own.
+  var exitStatus: Int32? { failures.lazy.compactMap { $0.failure?.exitStatus }.first }
 
   /// The cause, followed by one line for each entry.
   public var description: String {
