@@ -69,51 +69,40 @@ import Testing
     #expect(log.all == ["1", "2", "3", "4", "5"] && mock.ending?.status == 0)
   }
 
-  /// Its time is over, and it throws out of its loop.
-  @Test(arguments: [nil, 2] as [Int?]) func whatAStopLeavesBehindIsANumber(draining limit: Int?)
-    async throws
-  {
+  /// Its time is over, and it throws out of its loop: the rest is the stream's, for the save or the next round.
+  @Test(arguments: [nil, 2] as [Int?], [false, true])
+  func whatAStopLeavesBehindIsStillTheStreams(draining limit: Int?, isPaused: Bool) async throws {
     let mock = MockLifecycleSubject()
     let (stream, continuation) = AsyncThrowingStream<Int, any Error>.makeStream()
     for number in 1...6 { continuation.yield(number) }
-    mock.addForeground(name: "consumer", draining: limit.map { .seconds($0) }) { round in
-      for try await _ in stream.untilEnding(of: round) {
+    mock.addForeground(name: "consumer", draining: limit.map { .seconds($0) }) { [log] round in
+      for try await number in stream.untilEnding(of: round) {
+        log.add("\(number)")
         try await mock.clock.sleep(for: .seconds(1.5))
       }
     }
+    mock.on(ShouldSaveState.self) { [log] _ in
+      guard mock.core.isTerminating else { return }
+      continuation.finish()
+      for try await number in stream { log.add("\(number) kept") }
+    }
     try await mock.waitUntilInForeground()
-    try await mock.waitUntilSleeping()
-    mock.inject(.terminate)
-    if limit != nil {
+    func end(by request: LifecycleRequest) async throws {
+      try await mock.waitUntilSleeping()
+      mock.inject(request)
+      guard limit != nil else { return }
       await mock.advance(by: .seconds(1.5))
       try await mock.waitUntilSleeping()
       await mock.advance(by: .seconds(0.5))
     }
-    try await eventually { mock.ending != nil }
-    let entry = try #require(mock.ending?.report["consumer", DidEnterBackground.self])
-    #expect(entry.elementsLeft == (limit == nil ? 5 : 4))
-    #expect(entry.description.hasSuffix("\(entry.elementsLeft) elements left"))
-  }
-
-  /// Its next round goes on with it: only a stop counts what is left.
-  @Test func aPauseLeavesAStreamToTheNextRound() async throws {
-    let mock = MockLifecycleSubject()
-    let (stream, continuation) = AsyncStream<Int>.makeStream()
-    for number in 1...4 { continuation.yield(number) }
-    mock.addForeground(name: "consumer") { [log] round in
-      for try await number in stream.untilEnding(of: round) {
-        log.add("\(number)")
-        try await mock.clock.sleep(for: .seconds(1))
-      }
+    if isPaused {
+      try await end(by: .pause)
+      try await mock.send(.resume).check()
     }
-    try await mock.waitUntilInForeground()
-    try await mock.waitUntilSleeping()
-    try await mock.send(.pause).check()
-    try await mock.send(.resume).check()
-    try await mock.waitUntilSleeping()
-    #expect(log.all == ["1", "2"])
-    let stop = try await mock.send(.terminate)
-    #expect(stop["consumer", DidEnterBackground.self]?.elementsLeft == 2)
+    try await end(by: .terminate)
+    try await eventually { mock.ending != nil }
+    let taken = (limit == nil ? 1 : 2) * (isPaused ? 2 : 1)
+    #expect(log.all == (1...6).map { $0 <= taken ? "\($0)" : "\($0) kept" })
   }
 
   // MARK: Readiness

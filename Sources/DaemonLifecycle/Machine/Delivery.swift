@@ -149,15 +149,13 @@ struct Delivery: Sendable {
   mutating func record(
     _ outcome: LifecycleReport.Outcome, of name: ObserverName, _ observer: ObserverID?,
     for own: (any LifecycleNotification.Type)? = nil,
-    began: MonotonicTime, duration: Duration = .zero, failure: Failure? = nil,
-    elementsLeft: Int = 0
+    began: MonotonicTime, duration: Duration = .zero, failure: Failure? = nil
   ) {
     // Not before: a hook begins the sooner.
     if entries.isEmpty { entries.reserveCapacity(calls.count) }
     entries.append(
       LifecycleReport.Entry(
         notification: name.isBody ? nil : own ?? type, outcome: outcome, duration: duration,
-        name: name, failure: failure, began: began, registration: observer?.value ?? 0,
-        elementsLeft: elementsLeft))
+        name: name, failure: failure, began: began, registration: observer?.value ?? 0))
   }
 }

@@ -191,9 +191,7 @@ extension LifecycleMachine {
   ) {
     calls[call.delivery].record(
       outcome, of: call.name, call.observer, for: call.constants.type, began: call.began,
-      duration: call.began.duration(to: now), failure: failure,
-      elementsLeft: call.member.isWork && call.step.endsWork
-        ? works[call.observer]?.elementsLeft ?? 0 : 0)
+      duration: call.began.duration(to: now), failure: failure)
     note(outcome, of: call.observer, call.step)
   }
 

@@ -6,8 +6,8 @@ extension LifecycleMachine {
   /// What happens to a work, whose body the shell runs.
   enum WorkInput: Sendable {
     case ready(run: UInt64)
-    /// `share`: the part of a restart's delay to wait for. `elementsLeft`: of streams, which it has left behind.
-    case ended(run: UInt64, Failure?, share: Double = 1, elementsLeft: Int = 0)
+    /// `share`: the part of a restart's delay to wait for.
+    case ended(run: UInt64, Failure?, share: Double = 1)
     /// `nil`: never.
     case progressed(run: UInt64, at: MonotonicTime?)
     case callerCancelled
@@ -17,9 +17,7 @@ extension LifecycleMachine {
     guard let work = works[id] else { return }
     switch input {
     case .ready(let run): ready(run, of: work)
-    case .ended(let run, let failure, let share, let elementsLeft):
-      if work.run?.number == run { works[known: id].elementsLeft = elementsLeft }
-      ended(run, failure, share, of: work)
+    case .ended(let run, let failure, let share): ended(run, failure, share, of: work)
     case .progressed(let run, let time):
       take(works[known: id].progressed(run, at: time, now: now), of: id)
     case .callerCancelled:
@@ -88,9 +86,7 @@ extension LifecycleMachine {
       failure.update { $0.isLate = true }
       calls[id].record(
         failure.map { .failed($0.error) } ?? .completed, of: member.name, observer,
-        began: now, failure: failure,
-        elementsLeft: begins ? 0 : works[known: observer].elementsLeft
-      )
+        began: now, failure: failure)
       if begins { unentered.remove([observer]) }
     }
     settle(observer)

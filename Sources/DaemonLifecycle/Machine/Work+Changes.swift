@@ -20,7 +20,7 @@ extension Work {
   }
 
   private mutating func begin(at now: MonotonicTime) -> Action {
-    (lastRun, elementsLeft) = (lastRun + 1, 0)
+    lastRun += 1
     let isReady = options.readyWithin == nil
     var run = Run(number: lastRun, began: now, isReady: isReady, progressed: now)
     if isReady { watch(&run) }

@@ -69,8 +69,6 @@ struct Work: Sendable {
   /// The calls that wait until it is ready, and until it has ended.
   var entering: CallID?
   var leaving: CallID?
-  /// How many elements of streams its last run has left behind.
-  var elementsLeft = 0
   /// The last note for the operator, and whether its failures count, as far as was said.
   var published: String?
   var hasFailed = false

@@ -18,9 +18,6 @@ import Synchronization
 ///
 /// A round that is ending stays in that state: after a resume there is a new one. Safe to use from any task and thread.
 public final class ForegroundRound: Sendable {
-  /// Counts what a loop has left behind.
-  typealias Rest = @Sendable () async -> Int
-
   private struct State {
     var isEnding = false
     /// Whether the body was asked to finish, and was not cancelled.
@@ -30,7 +27,6 @@ public final class ForegroundRound: Sendable {
     /// The handlers, each called once, when the round begins to end; empty from then on.
     var handlers: [Int: @Sendable () -> Void] = [:]
     var lastHandler = 0
-    var rests: [Rest] = []
   }
   /// The round whose body the current task is part of.
   @TaskLocal static var current: ForegroundRound?
@@ -55,14 +51,7 @@ public final class ForegroundRound: Sendable {
   var isReady: Bool { wasReady.load(ordering: .acquiring) }
   /// Whether a delivery may wait for the body. A task that the body has started may live for longer.
   @inline(never) var isAwaited: Bool { state.withLock { !$0.isOver && ($0.isEnding || !isReady) } }
-  /// Returns what counts the elements that loops have left behind.
-  @inline(never) func bodyEnded() -> [Rest] {
-    state.withLock { state in
-      state.isOver = true
-      defer { state.rests = [] }
-      return state.rests
-    }
-  }
+  @inline(never) func bodyEnded() { state.withLock { $0.isOver = true } }
 
   /// Makes a round for a test of code that takes one.
   public convenience init() { self.init(clock: nil) }
@@ -93,11 +82,6 @@ public final class ForegroundRound: Sendable {
   var lastProgress: MonotonicTime? {
     let time = progress.load(ordering: .relaxed)
     return time == 0 ? nil : MonotonicTime(nanoseconds: time)
-  }
-
-  /// Keeps what counts the rest of a stream until the body has ended.
-  func leave(_ rest: @escaping Rest) {
-    state.withLock { if clock != nil, !$0.isOver { $0.rests.append(rest) } }
   }
 
   /// Marks a round that a test has made as ending. Further calls have no effect, nor has one for a daemon's round.

@@ -63,16 +63,5 @@ where Base.Element: Sendable {
       }
       return try await next.value
     }
-
-    deinit {
-      // The loop has been left; what it has left behind is lost, unless somebody else has the stream.
-      guard isStream, round.isEnding else { return }
-      let rest = RoundElements.Source(iterator, isStream: false, of: round)
-      round.leave {
-        var count = 0
-        while (try? await rest.buffered()) != nil { count += 1 }
-        return count
-      }
-    }
   }
 }

@@ -72,10 +72,6 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     /// The number of the observer's registration.
     package internal(set) var registration: UInt64 = 0
 
-    /// How many elements of streams work has left behind in a stop, which it had taken over with `untilEnding(of:)`: they are
-    /// lost, unless who sent them sends them again. A pause leaves them to the next round.
-    public internal(set) var elementsLeft = 0
-
     /// The observer's name: the one that was given, its type, `closure at Module/File.swift:42`, or `body`.
     public var observer: String { name.description }
 
@@ -113,7 +109,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
       severity > 0 && notification.flatMap { NotificationKind($0) } == .shouldReload
     }
 
-    /// The reason after a colon, if there is one, and what was left behind.
+    /// The reason after a colon, if there is one.
     var why: String {
       let reason: String? =
         switch outcome {
@@ -127,9 +123,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
         case .skipped(.overtaken): "overtaken"
         case .skipped(.earlierHookFailed): "an earlier hook failed"
         }
-      let rest =
-        elementsLeft == 0 ? "" : ", \(elementsLeft) element\(elementsLeft == 1 ? "" : "s") left"
-      return (reason.map { ": \($0)" } ?? "") + rest
+      return reason.map { ": \($0)" } ?? ""
     }
   }
 

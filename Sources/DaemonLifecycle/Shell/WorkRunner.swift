@@ -75,11 +75,8 @@ final class WorkRunner: Sendable {
     // Detached: no task-local value of a hook or a caller marks it as part of that.
     let task = Task.detached(executorPreference: core?.executor.pool) {
       let failure = await self.run(round)
-      let rests = round.bodyEnded()
-      var elementsLeft = 0
-      // A next round may want what this one has left.
-      if self.core?.isTerminating ?? true { for count in rests { elementsLeft += await count() } }
-      self.ended(run, failure, elementsLeft: elementsLeft, of: id)
+      round.bodyEnded()
+      self.ended(run, failure, of: id)
     }
     if keep(task, of: run) { task.cancel() }
   }
@@ -105,14 +102,12 @@ final class WorkRunner: Sendable {
     }
   }
 
-  @inline(never) private func ended(
-    _ run: UInt64, _ failure: Failure?, elementsLeft: Int, of id: ObserverID
-  ) {
+  @inline(never) private func ended(_ run: UInt64, _ failure: Failure?, of id: ObserverID) {
     // The round has the core.
     state.withLock { $0.run = nil }
     // Many instances of a daemon that fail together should not come back together.
     let share = core?.virtualTime == nil ? Double.random(in: 0.5...1) : 1
-    tell(.ended(run: run, failure, share: share, elementsLeft: elementsLeft), of: id)
+    tell(.ended(run: run, failure, share: share), of: id)
   }
 
   private func end(_ run: UInt64, cancels: Bool, of id: ObserverID) {
