@@ -84,7 +84,7 @@ import Testing
   }
 
   /// `RestartPreventExitStatus=` goes by the status, and the operator by the sentence.
-  @Test(arguments: ["foreground", "task", "restarts", "hook"])
+  @Test(arguments: ["foreground", "task", "restarts", "still restarts", "hook"])
   func aLaunchFailsWithTheStatusOfItsError(by form: String) async throws {
     struct BadConfiguration: ExitStatusError { var exitStatus: Int32 { 78 } }
     let manager = try FakeServiceManager()
@@ -96,16 +96,22 @@ import Testing
     case "restarts":
       let policy = RestartPolicy.backoff(initial: .seconds(1), maximumFailures: 1)
       mock.addForeground(name: "web", restarting: policy, readyWithin: .seconds(9), body)
+    case "still restarts":
+      let policy = RestartPolicy.backoff(initial: .seconds(9))
+      mock.addTask(name: "web", restarting: policy, readyWithin: .seconds(9), body)
     default: mock.on(DidFinishLaunching.self) { _ in throw BadConfiguration() }
     }
     // Of a hook in the stop it counts only that it failed.
     mock.on(ShouldSaveState.self) { _ in throw Failure() }
     let launch = Task { try await mock.launch() }
-    if form == "restarts" {
+    if form.hasSuffix("restarts") {
       try await mock.waitUntilSleeping()
-      await mock.advance(by: .seconds(1))
+      await mock.advance(by: .seconds(form == "restarts" ? 1 : 9))
     }
-    #expect(try await launch.value.problems.map(\.outcome) == [.failed(BadConfiguration())])
+    let isLate = form == "still restarts"
+    #expect(
+      try await launch.value.problems.map(\.outcome)
+        == [isLate ? .timedOut : .failed(BadConfiguration())])
     try await eventually { mock.ending != nil }
     #expect(mock.ending?.status == 78)
     try await eventually { manager.service.status.hasPrefix("ended with status 78") }

@@ -103,7 +103,13 @@ extension LifecycleMachine {
 
   /// Ends the calls of starts that were cancelled, once nobody goes through the deliveries.
   mutating func endWorkStarts() {
-    while let id = endedWorkStarts.popLast() { ended(id, .completed) }
+    while let id = endedWorkStarts.popLast() {
+      // What it has thrown meanwhile says why it was not ready in time.
+      let failure = calls.find(id).flatMap {
+        $0.isCancelled ? works[$0.observer]?.lastFailure?.failure : nil
+      }
+      ended(id, failure.map { .failed($0) } ?? .completed)
+    }
   }
 
   private mutating func endStart(of id: ObserverID, _ end: CallEnd = .completed) {

@@ -113,7 +113,8 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     var why: String {
       let reason: String? =
         switch outcome {
-        case .completed, .timedOut: nil
+        case .completed: nil
+        case .timedOut: failure.flatMap { $0.error is CancellationError ? nil : $0.text }
         case .failed(let error): failure?.text ?? "\(error)"
         case .abandoned(.running): "did not end"
         case .abandoned(.waitingForExecutor): "never got its executor"
