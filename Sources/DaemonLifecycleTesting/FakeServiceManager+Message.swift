@@ -9,10 +9,16 @@ extension FakeServiceManager {
     /// The sender's process ID, as reported by the kernel; 0 when it is unknown.
     package let senderPID: Int32
 
-    /// The lines that are not empty; invalid UTF-8 in them is repaired.
+    /// The lines that are not empty; invalid UTF-8 in them is repaired, and a backslash is an escape, as for systemd.
     package var lines: [String] {
-      bytes.split { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
-        .map { String(decoding: $0, as: UTF8.self) }
+      bytes.split { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }.map { line in
+        var escapes = false
+        let value = line.filter {
+          escapes = $0 == UInt8(ascii: "\\") && !escapes
+          return !escapes
+        }
+        return String(decoding: value, as: UTF8.self)
+      }
     }
 
     /// The value of the first field of this name; `nil` if there is none.

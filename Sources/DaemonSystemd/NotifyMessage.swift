@@ -21,7 +21,7 @@ package struct NotifyMessage {
             "The notification has \(name)= twice; the service manager would use only one of them."
               + " Send two messages.")
         }
-        if name != "STATUS" { bytes.append(contentsOf: "\(name)=\(value)\n".utf8) }
+        if name != "STATUS" { bytes.append(contentsOf: "\(name)=\(Self.escaped(value))\n".utf8) }
       }
     }
     if names.contains("STOPPING"), names.contains("READY") || names.contains("RELOADING") {
@@ -43,12 +43,25 @@ package struct NotifyMessage {
     let room = maximumSize - bytes.count
     // Bounded first: a long text need not be escaped whole.
     var line = VisibleText.line(String(text.unicodeScalars.prefix(max(room, 0))))
+    line = escaped(line)
     while line.utf8.count > room, !line.isEmpty { line.unicodeScalars.removeLast() }
+    // No half of an escape.
+    if line.utf8.reversed().prefix(while: { $0 == UInt8(ascii: "\\") }).count % 2 == 1 {
+      line.unicodeScalars.removeLast()
+    }
     guard room >= 0, text.isEmpty || !line.isEmpty else {  // an empty one would clear the status
       throw .invalidArgument(
         "The other fields leave no room for STATUS=. Send it in a message of its own.")
     }
     bytes.append(contentsOf: line.utf8)
+  }
+
+  /// systemd takes a backslash for an escape, of a line break, too; and drops a message that ends with one.
+  private static func escaped(_ text: String) -> String {
+    let backslash = UInt8(ascii: "\\")
+    guard text.utf8.contains(backslash) else { return text }
+    let bytes = text.utf8.flatMap { $0 == backslash ? [$0, $0] : [$0] }
+    return String(decoding: bytes, as: UTF8.self)
   }
 
   // MARK: Messages with descriptors

@@ -99,7 +99,17 @@ import Testing
   @Test func aStatusIsOneLineThatSystemdTakes() throws {
     #expect(
       try text([.status("a\nREADY=1\r\nb\tc\0d\u{2028}e\u{85}f\u{7f}\u{202e}")])
-        == #"STATUS=a\nREADY=1\r\nb\tc\u{0}d\u{2028}e\u{85}f\u{7f}\u{202e}"#)
+        == #"STATUS=a\\nREADY=1\\r\\nb\\tc\\u{0}d\\u{2028}e\\u{85}f\\u{7f}\\u{202e}"#)
+  }
+
+  /// It takes a backslash for an escape, and drops a message that ends with one.
+  @Test func aBackslashIsEscaped() throws {
+    let fields: [NotifyField] = [.custom(name: "X_A", value: #"\"#), .status(#"C:\state\"#)]
+    #expect(try text(fields) == "X_A=\\\\\n" + #"STATUS=C:\\state\\"#)
+    for padding in 4085...4095 {
+      let cut = try text([.status(String(repeating: "a", count: padding - 7) + #"\\\"#)])
+      #expect(cut.utf8.count <= 4096 && cut.utf8.count { $0 == UInt8(ascii: "\\") } % 2 == 0)
+    }
   }
 
   @Test(arguments: ["🙂", "\u{301}", "\u{1b}"]) func aLongStatusIsCutAndTheMessageFits(
@@ -108,7 +118,7 @@ import Testing
     let status = "a" + String(repeating: character, count: 10_000)
     let message = try text([.ready, .status(status)])
     #expect(message.utf8.count > 4096 - 4 && message.utf8.count <= 4096)
-    let shown = "READY=1\nSTATUS=\(VisibleText.line(status))"
+    let shown = "READY=1\nSTATUS=\(VisibleText.line(status))".replacing("\\", with: "\\\\")
     #expect(shown.utf8.starts(with: message.utf8) && !message.contains("\u{fffd}"))
   }
 
