@@ -253,6 +253,7 @@ import Testing
     }
     #expect(arrived.withLock { $0 } == [2, 1])
     #expect(explored.description.contains("pause(no_network) 1"))
+    #expect(explored.description.hasSuffix("; 1 run ended before any time had passed"))
   }
 
   /// A defect that one order of three events shows may be missed by chance, but not by the orders.

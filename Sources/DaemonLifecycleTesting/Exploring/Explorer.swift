@@ -78,6 +78,7 @@ final class Explorer: Sendable {
     coverage.withLock {
       $0.runs += 1
       $0.choices += run.choices.withLock(\.count)
+      if run.mock.core.now == MonotonicTime(nanoseconds: 0) { $0.runsWithoutTime += 1 }
     }
     try run.jobs.checkCapture()
     return (run, problem)

@@ -108,16 +108,19 @@ extension MockLifecycleSubject {
 public struct Exploration: Sendable, CustomStringConvertible {
   /// How many runs there were.
   public internal(set) var runs = 0
+  /// How many runs have ended before any time had passed: work that waits for its first tick has done nothing there.
+  var runsWithoutTime = 0
   /// How often there was more than one possibility.
   public internal(set) var choices = 0
   /// The situations in which each event has arrived.
   var situations: [String: Set<String>] = [:]
 
-  /// `665 runs, 24,509 choices; events arrived in so many situations: pause 13, reload 11, terminate 10`. A situation is
-  /// the state, and the hook that was running. One with 0 was never sent.
+  /// `665 runs, 24,509 choices; events arrived in so many situations: pause 13, reload 11, terminate 10; 73 runs ended
+  /// before any time had passed`. A situation is the state, and the hook that was running. One with 0 was never sent.
   public var description: String {
     let events = situations.sorted { $0.key < $1.key }.map { "\($0) \($1.count)" }
     return "\(runs) runs, \(choices) choices; events arrived in so many situations: "
       + events.joined(separator: ", ")
+      + "; \(runsWithoutTime) run\(runsWithoutTime == 1 ? "" : "s") ended before any time had passed"
   }
 }
