@@ -35,7 +35,7 @@ public final class SavedState: StateObserver {
     var waiting: [Sleeper] = []
   }
 
-  /// Makes the observer, and adds it to `lifecycle`.
+  /// Makes the observer, and adds it to `lifecycle`, with the name of the store, if that has one: `SavedState orders`.
   ///
   /// - Parameters:
   ///   - lifecycle: The subject or mock whose notifications it receives.
@@ -51,7 +51,8 @@ public final class SavedState: StateObserver {
   ) {
     self.store = store
     self.bytes = bytes
-    lifecycle.addObserver(self, phase: phase)
+    let name = store.name == "state" ? nil : "SavedState \(store.name)"
+    lifecycle.addObserver(self, name: name, phase: phase)
     if let interval { startTimer(lifecycle, interval, phase) }
   }
 

@@ -31,6 +31,7 @@ import Synchronization
 public final class StateStore: Sendable {
   /// The path of the directory that the state is in.
   public let directory: String
+  let name: String
   private let state: Mutex<State>
 
   private struct State {
@@ -92,7 +93,7 @@ public final class StateStore: Sendable {
   ) throws(StateError) {
     try StateStore.check(name)
     let opened = try StateDirectory(directory, files)
-    self.directory = opened.path
+    (self.directory, self.name) = (opened.path, name)
     state = Mutex(
       State(files: try StateFiles(name, in: opened, version: version, limit: max(0, limit))))
   }

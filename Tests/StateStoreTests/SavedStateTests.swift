@@ -57,6 +57,16 @@ import Testing
     try mock.checkNothingPending()
   }
 
+  /// Of several stores the report says which one has not saved.
+  @Test func itIsNamedAfterItsStore() async throws {
+    for name in ["state", "orders"] {
+      let store = try StateStore(memory: memory, name: name)
+      SavedState(lifecycle: mock, store: store) { throw StateError.unusable("x") }
+    }
+    let save = try await mock.send(.saveState)
+    #expect(Set(save.problems.map(\.observer)) == ["SavedState", "SavedState orders"])
+  }
+
   @Test func whatHasNotChangedIsNotSavedAgain() async throws {
     let saved = try saved()
     for _ in 0..<4 { try await mock.send(.sighup) }
