@@ -80,8 +80,8 @@ import Testing
     #expect(
       mock.ending?.report.timeline == """
         terminate (SIGTERM from pid 1 uid 0) in 10 s of 90 s
-          (drain)  |##########            5 s  served on
-          Sleeper  |          ##########  5 s  paused, saved
+          (stopDelay)  |##########            5 s  served on
+          Sleeper      |          ##########  5 s  paused, saved
         """)
   }
 

@@ -220,7 +220,7 @@ extension LifecycleObservable {
     core.receive(LifecycleEvent(.resume(for: reason)))
   }
 
-  /// Requests ShouldSaveState, and returns at once.
+  /// Requests ShouldSaveState, and returns at once. Once a stop has begun to pause the daemon, the stop's own save is it.
   public func saveState() { core.receive(LifecycleEvent(.saveState)) }
 
   /// Requests ShouldSaveState and ShouldReload, and returns at once.

@@ -142,7 +142,8 @@ final class LifecycleLog: LifecyclePart {
       sentence + report.failuresInWords, failed == 0 ? transition.priority : .warning,
       // The launch's own says that the daemon is ready.
       transition == .launch && failed > 0 ? LifecycleMessageID.problem : row.messageID,
-      isAsked: report.cause.signal != nil,
+      // Whoever changes a file, or calls, sends no signal for a reload, and looks for its end as well.
+      isAsked: report.cause.signal != nil || transition == .reload,
       fields(transition, report.cause) + fields(snapshot) + fields(elapsed, problems: failed))
   }
 

@@ -165,7 +165,7 @@ extension Stop {
     var prelude: [LifecycleSpan.Prelude] = []
     if budget.began < start.time {
       prelude.append(
-        .init(name: "(drain)", words: "served on", began: budget.began, ended: start.time))
+        .init(name: "(stopDelay)", words: "served on", began: budget.began, ended: start.time))
     }
     // Shorter times are not worth a line.
     let wait = start.time.duration(to: transition.began)
