@@ -58,10 +58,9 @@ package struct NotifyMessage {
 
   /// systemd takes a backslash for an escape, of a line break, too; and drops a message that ends with one.
   private static func escaped(_ text: String) -> String {
-    let backslash = UInt8(ascii: "\\")
-    guard text.utf8.contains(backslash) else { return text }
-    let bytes = text.utf8.flatMap { $0 == backslash ? [$0, $0] : [$0] }
-    return String(decoding: bytes, as: UTF8.self)
+    guard text.utf8.contains(UInt8(ascii: "\\")) else { return text }
+    return String(
+      String.UnicodeScalarView(text.unicodeScalars.flatMap { $0 == "\\" ? [$0, $0] : [$0] }))
   }
 
   // MARK: Messages with descriptors

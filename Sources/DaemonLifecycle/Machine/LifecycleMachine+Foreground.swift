@@ -32,7 +32,9 @@ extension LifecycleMachine {
   mutating func settleForeground(_ cause: LifecycleCause? = nil) {
     guard registry.isServing, !isEntering else { return }
     for id in unentered.held {
-      if let work = registry.members[id], !isHeldBack(work, .kind(.willEnterForeground)) {
+      if !registry.reentering.contains(id), let work = registry.members[id],
+        !isHeldBack(work, .kind(.willEnterForeground))
+      {
         registry.reentering.append(id)
       }
     }
