@@ -21,7 +21,8 @@ extension LifecycleInterface {
   /// It looks at the file once a second, through all links of its path, on any file system: whoever is notified of a file
   /// misses the links that a ConfigMap replaces. When the file has changed, and then not for a second, the daemon reloads,
   /// in the background too. A file that is not there any more is a change like others. What an observer's `shouldReload`
-  /// does not accept is a rejected reload. A mock does not have it: `mock.send(.reload)` takes its place.
+  /// does not accept is a rejected reload. A mock does not have it: `mock.send(.reload)` takes its place. A look costs up to
+  /// five wake-ups of a processor: where that is too much, have a path unit of systemd send a signal.
   ///
   /// - Parameter path: The file's path, on a file system that does not hang.
   public static func reloading(whenChanged path: String) -> Self {
