@@ -28,6 +28,7 @@ struct BusSourceTests {
         case .event(let event): log.add("\(event.cause)")
         case .stopTimeout(let time, let isManagers):
           log.add((isManagers ? "the manager stops" : "stop") + " in \(time)")
+        case .managerReload: log.add("reload")
         case .unitJob(let job): log.add(job.map { "job \($0)" } ?? "no job")
         case .sleepDelay(let delay): log.add("delay \(delay)")
         case .fact(.statusNote(_, let note)): log.add("note: \(note ?? "none")")
@@ -68,8 +69,9 @@ struct BusSourceTests {
     peer.answer = { _ in .reply([.variant(.uint64(microseconds))]) }
     let followed = try follow([.stopTimeout])
     #expect(brings(followed, ["stop in \(duration)"]), "\(followed.log.all)")
-    #expect(peer.calls[0].path == "/org/freedesktop/systemd1/unit/self")
-    #expect(peer.calls[0].strings == ["org.freedesktop.systemd1.Service", "TimeoutStopUSec"])
+    #expect(peer.calls.map(\.member) == ["Subscribe", "Get"])
+    #expect(peer.calls[1].path == "/org/freedesktop/systemd1/unit/self")
+    #expect(peer.calls[1].strings == ["org.freedesktop.systemd1.Service", "TimeoutStopUSec"])
   }
 
   /// A scope has no properties of a service.
@@ -81,10 +83,30 @@ struct BusSourceTests {
     }
     let followed = try follow([.stopTimeout])
     #expect(brings(followed, ["stop in 6.0 seconds"]), "\(followed.log.all)")
-    #expect(peer.calls.map(\.path).allSatisfy { $0 == "/org/freedesktop/systemd1/unit/self" })
-    // And once more when the stop begins.
-    followed.source.receive(.terminating(LifecycleCause(.api)))
-    #expect(brings(followed, ["stop in 6.0 seconds", "stop in 6.0 seconds"]))
+    let paths = peer.calls.dropFirst().map(\.path)
+    #expect(paths.allSatisfy { $0 == "/org/freedesktop/systemd1/unit/self" })
+  }
+
+  /// systemd tells of the begin and of the end of a daemon-reload. It need not grant that to everybody who may read.
+  @Test(arguments: [true, false]) func aDaemonReloadIsToldAndTheTimeReadAgain(isGranted: Bool)
+    throws
+  {
+    var microseconds: UInt64 = 6_000_000
+    peer.answer = { call in
+      call.member == "Subscribe" && !isGranted
+        ? .error("org.freedesktop.DBus.Error.AccessDenied", "no")
+        : .reply([.variant(.uint64(microseconds))])
+    }
+    let followed = try follow([.stopTimeout])
+    #expect(brings(followed, ["stop in 6.0 seconds"]))
+    microseconds = 9_000_000
+    let manager = BusObject(
+      destination: BusObject.systemd.destination, path: "/org/freedesktop/systemd1",
+      interface: "org.freedesktop.systemd1.Manager")
+    peer.signal("Reloading", of: manager, from: ":1.1", [.bool(true)])
+    #expect(
+      brings(followed, ["stop in 6.0 seconds", "reload", "stop in 9.0 seconds"]),
+      "\(followed.log.all)")
   }
 
   /// A user's service is stopped with its manager, whose time may be the shorter one.
@@ -95,11 +117,8 @@ struct BusSourceTests {
     try source.open()
     let followed = Followed(source: source)
     #expect(brings(followed, ["the manager stops in 6.0 seconds"]), "\(followed.log.all)")
-    #expect(peer.calls[0].path == "/org/freedesktop/systemd1/unit/user_401000_2eservice")
-    #expect(peer.calls[0].strings == ["org.freedesktop.systemd1.Service", "TimeoutStopUSec"])
-    // And once more when the stop begins.
-    followed.source.receive(.terminating(LifecycleCause(.api)))
-    #expect(pump(followed, peer) { peer.calls.count == 2 })
+    #expect(peer.calls[1].path == "/org/freedesktop/systemd1/unit/user_401000_2eservice")
+    #expect(peer.calls[1].strings == ["org.freedesktop.systemd1.Service", "TimeoutStopUSec"])
   }
 
   /// What a module beside the core asks, as a lease does.

@@ -95,6 +95,39 @@ import Testing
     }
   }
 
+  /// Also while it stops: systemd counts from the stop's begin, and kills at once where more has passed.
+  @Test(arguments: Release.selected, [0, 6])
+  func lessTimeForAStopThatDrainsCostsNoSave(_ release: Release, passed: Int) async throws {
+    try await release.test(on: .own()) { machine in
+      let service = try await machine.lifecycle(
+        "--delay=60 --deadline=60 --state=/run/saved-less", named: "less", "TimeoutStopSec=40")
+      try await service.start()
+      try await untilTheBusHasAnswered(machine, service)
+      try await machine.expect(
+        "sh", "-euc", "systemctl stop --no-block \(service.name); sleep \(passed)")
+      try await change(service, on: machine, to: 4)
+      try await service.wait("ActiveState", is: "inactive")
+      #expect(try await service.show("Result") == "success")
+      #expect(try await machine.read("/run/saved-less").contains("saved: SIGTERM"))
+    }
+  }
+
+  /// A drain of 1.8 s is one of 3, and the hook after it has 6.
+  @Test(arguments: Release.selected)
+  func moreTimeForAStopThatDrainsCounts(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      let service = try await machine.lifecycle(
+        "--delay=3 --slow=background:6 --deadline=60", named: "more", "TimeoutStopSec=10")
+      try await service.start()
+      try await untilTheBusHasAnswered(machine, service)
+      try await machine.expect("systemctl", "stop", "--no-block", service.name)
+      try await change(service, on: machine, to: 60)
+      try await service.wait("ActiveState", is: "inactive")
+      #expect(try await service.show("Result") == "success")
+      #expect(try await service.lines("background done") == 1)
+    }
+  }
+
   /// There is no end to count down to: then the hook's own deadline is what counts.
   @Test(arguments: Release.selected)
   func infinityIsNoNumber(_ release: Release) async throws {

@@ -239,7 +239,7 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   }
 
   @Test mutating func whereThereIsNoTimeThereIsNoDrain() {
-    stop.allow(.zero, policy)
+    stop.allow(.zero, policy, at: at(0))
     #expect(stop.drain(event, policy, at: at(0)) == .zero)
     #expect(!stop.isDraining && stop.budget?.end == nil)
   }
@@ -261,7 +261,7 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     stop.begin(policy, overtaking: nil, at: at(0))
     #expect(stop.grace(policy) == .seconds(2))
     // A tenth is kept, since the service manager's clock started before: 1.8 s.
-    stop.allow(.seconds(2), policy)
+    stop.allow(.seconds(2), policy, at: at(0))
     #expect(stop.grace(policy) == .milliseconds(900))
     // And half of the rest is for the save.
     let pause = stop.budget?.end(of: .kind(.didEnterBackground))
@@ -273,14 +273,26 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     stop.begin(policy, overtaking: nil, at: at(0))
     let isGiven = stop.extend(by: .seconds(10), at: at(1))
     let end = try #require(stop.budget?.end)
-    stop.allow(.seconds(5), policy)
+    stop.allow(.seconds(5), policy, at: at(1))
     #expect(isGiven && stop.budget?.end == end)
   }
 
   @Test mutating func lessThatTheServiceManagerAllowsCutsTheDrain() {
     _ = stop.drain(event, policy, at: at(0))
-    stop.allow(.seconds(4), policy)
+    stop.allow(.seconds(4), policy, at: at(0))
     #expect(stop.deadline < at(3))
+  }
+
+  /// 4 s: a tenth is kept, half of the rest is for the exit, and half of that for the saves.
+  @Test(arguments: [(0, 1_800), (1, 1_900), (20, 20_900)])
+  func aTimeThatIsOverLeavesTheReserve(now: Int64, end: Int64) throws {
+    var stop = Stop()
+    stop.allow(.seconds(90), policy, at: at(0))
+    stop.begin(policy, overtaking: nil, at: at(0))
+    stop.allow(.seconds(4), policy, at: at(now))
+    #expect(stop.budget?.end == MonotonicTime(nanoseconds: end * 1_000_000))
+    let pause = stop.budget?.end(of: .kind(.didEnterBackground))
+    #expect(try #require(pause) > at(now))
   }
 
   /// What had begun had to end first; nobody was slow who took less than a millisecond.

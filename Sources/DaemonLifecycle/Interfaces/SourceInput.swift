@@ -6,6 +6,8 @@ package enum SourceInput: Sendable {
   case event(LifecycleEvent)
   /// The time that the service manager, or the user's manager, is allowed for a stop.
   case stopTimeout(Duration, isManagers: Bool = false)
+  /// The service manager reads its units again, or has: see `TimeExtension`.
+  case managerReload
   /// How long logind waits for a delay lock.
   case sleepDelay(Duration)
   /// The job that terminates the service.

@@ -237,7 +237,8 @@ extension LifecycleMachine {
   }
 
   private mutating func askForTime(until: MonotonicTime) {
-    var next = now.advanced(by: TimeExtension.interval)
+    let interval = stop.allowed == nil ? TimeExtension.withoutBus : TimeExtension.interval
+    var next = now.advanced(by: interval)
     if let began = stop.budget?.began, let limit = knownLimit {
       next = max(next, began.advanced(by: limit - TimeExtension.margin))
     }

@@ -102,7 +102,7 @@ extension LifecycleMachine {
   /// Takes the time that the service manager allows for a stop, or for its own; the stop may have begun.
   mutating func allowStop(_ timeout: Duration, isManagers: Bool) {
     let (before, end) = (stop.allowed, stop.budget?.end)
-    stop.allow(timeout, isManagers: isManagers, policy)
+    stop.allow(timeout, isManagers: isManagers, policy, at: now)
     if stop.allowed != before { warnOfLimits() }
     asked.update { $0.next = now }
     if let end, let budget = stop.budget, budget.end != end {

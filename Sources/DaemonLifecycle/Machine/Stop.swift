@@ -99,11 +99,12 @@ struct Stop: Sendable {
 
   /// Takes the time that the service manager allows, or has for its own stop; the stop may have begun.
   mutating func allow(
-    _ timeout: Duration, isManagers: Bool = false, _ policy: LifecycleMachine.Policy
+    _ timeout: Duration, isManagers: Bool = false, _ policy: LifecycleMachine.Policy,
+    at now: MonotonicTime
   ) {
     if isManagers { managersLimit = timeout } else { ownLimit = timeout }
     guard let allowed else { return }
-    budget.update { $0.allow(allowed, policy) }
+    budget.update { $0.allow(allowed, policy, at: now) }
     if let budget, case .draining(let event, _) = phase {
       phase = .draining(event, until: budget.drainEnd(policy))
     }

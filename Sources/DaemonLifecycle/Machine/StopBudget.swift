@@ -48,11 +48,16 @@ struct StopBudget {
   }
 
   /// Takes the time that the service manager allows, which was not known when the stop began, or has changed. It does not
-  /// shorten an extension, of which the service manager was notified, and adds nothing after a second signal.
-  mutating func allow(_ allowed: Duration, _ policy: LifecycleMachine.Policy) {
+  /// shorten an extension, of which the service manager was notified, and adds nothing after a second signal. A time that is
+  /// nearly over leaves the reserve, half of it for what is before the saves.
+  mutating func allow(
+    _ allowed: Duration, _ policy: LifecycleMachine.Policy, at now: MonotonicTime
+  ) {
     let known = StopBudget(policy, allowed: allowed, from: began)
     guard known.end < end ? !isExtended : !isHurried else { return }
-    (end, reserve, exitGrace) = (known.end, known.reserve, known.exitGrace)
+    end = max(known.end, min(end, now.advanced(by: known.reserve)))
+    reserve = min(known.reserve, max(.zero, now.duration(to: end)) / 2)
+    exitGrace = known.exitGrace
   }
 
   /// Returns the time at which a drain must end: before the save reserve, with the time of one hook left, or half of

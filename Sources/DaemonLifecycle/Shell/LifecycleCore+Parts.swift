@@ -69,6 +69,7 @@ extension LifecycleCore {
       handle(.watchdogTick(stall: stall))
     case .stopTimeout(let timeout, let isManagers):
       handle(.stopTimeout(timeout, isManagers: isManagers))
+    case .managerReload: handle(.managerReload)
     case .sleepDelay(let delay): handle(.sleepDelay(delay))
     case .ended(let task): cancel(task)
     case .fact(let fact): handle(.fact(fact))

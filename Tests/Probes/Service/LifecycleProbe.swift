@@ -15,7 +15,7 @@ import Synchronization
 ///     --config=FILE          a reload copies the file to FILE.used, or is rejected while it says "bad"
 ///     --sick=FILE            checkHealth throws while the file exists
 ///     --state=FILE           a save appends a line, on disk when the hook returns
-///     --watch=UNIT  --empty-map  --deadline=SECONDS
+///     --watch=UNIT  --empty-map  --deadline=SECONDS  --delay=SECONDS
 ///     --part=SECONDS         a part of it fails once, and is well again after so long
 ///     --thief                its body takes SIGHUP and SIGTERM with a DispatchSource each
 ///
@@ -37,6 +37,7 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     configuration.signals[.realTime(2)!] = .post(BlockMain())
     if options.has("--empty-map") { configuration.signals = [.sigterm: .terminate] }
     if let deadline = options.seconds("--deadline") { configuration.hookTimeout = deadline }
+    if let delay = options.seconds("--delay") { configuration.stopDelay = delay }
     for unit in options.all("--watch") {
       configuration.interfaces.append(.pausing(whileInactive: unit))
     }

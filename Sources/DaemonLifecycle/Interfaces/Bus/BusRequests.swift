@@ -4,41 +4,37 @@ import DaemonSystemd
 // What is read from systemd, and followed there; `SleepFollower` has the machine's sleep. Source:
 // org.freedesktop.systemd1(5). Reading needs no privileges. systemd takes "self" for the unit of the process that asks.
 private let units = "/org/freedesktop/systemd1/unit/"
+private let (systemd, manager) = (BusService.systemd, BusService.systemd.interface("Manager"))
+/// Without it systemd sends almost no signals. It may be repeated, and must be after a restart of systemd.
+private let subscribe = BusCall("Subscribe", of: systemd.path, manager, systemd)
 
 extension BusRequest {
   /// The time that systemd allows for a stop of this service, which the environment does not contain; or for a stop of the
   /// user's service manager, which ends a user's services when the user has logged out and when the machine shuts down.
-  static func stopTimeouts(
-    _ inbox: BusInbox, ofUserManager manager: String? = nil
-  ) -> [BusRequest] {
-    [false, true].map { stopTimeout(inbox, manager, atStop: $0) }
-  }
-
+  ///
   /// The query is repeated until systemd has replied, since without the reply a stop may end in SIGKILL before state is
-  /// saved; and after a re-execution of systemd, which reads the unit again. It is read once more when a stop begins, as a
-  /// `systemctl daemon-reload` applies a change of the unit to the running service.
-  private static func stopTimeout(
-    _ inbox: BusInbox, _ manager: String?, atStop: Bool
-  ) -> BusRequest {
-    let subject = "TimeoutStopSec=" + (manager.map { " of \($0)" } ?? "")
+  /// saved; after a re-execution of systemd; and at each `systemctl daemon-reload`, which applies a change of the unit to the
+  /// running service, even while it stops. A query that is sent as the reload begins is answered after it.
+  static func stopTimeout(_ inbox: BusInbox, ofUserManager unit: String? = nil) -> BusRequest {
+    let subject = "TimeoutStopSec=" + (unit.map { " of \($0)" } ?? "")
     // A shorter restart of systemd is not worth a line in the log.
     let patience = Duration.seconds(2)
     var isKnown = false
     var failingSince: MonotonicTime?
-    let unit = units + (manager.map(label) ?? "self")
-    let query = BusCall.get("TimeoutStopUSec", of: unit, "Service", .systemd)
-    return BusRequest(.systemd, isOnDemand: atStop, query: query) { event in
+    let path = units + (unit.map(label) ?? "self")
+    let query = BusCall.get("TimeoutStopUSec", of: path, "Service", systemd)
+    let reload = BusMatch("Reloading", of: systemd.path, manager, systemd)
+    return BusRequest(systemd, matches: [reload], query: subscribe) { event in
       switch event {
+      case .reply(_, to: subscribe), .failure(_, of: subscribe): return .call(query)
       case .reply(let values, _):
         guard case .variant(.uint64(let time))? = values.only else { return .malformed }
         (isKnown, failingSince) = (true, nil)
-        inbox.put(.stopTimeout(duration(microseconds: time), isManagers: manager != nil))
+        inbox.put(.stopTimeout(duration(microseconds: time), isManagers: unit != nil))
         inbox.settle(subject)
       // `systemd-run --scope` and sessions.
       case .failure(let error, of: query) where error.name.hasSuffix(".UnknownProperty"):
-        return .call(.get("TimeoutStopUSec", of: unit, "Scope", .systemd))
-      // What was read before still holds, as far as can be known.
-      case .failure where atStop: break
+        return .call(.get("TimeoutStopUSec", of: path, "Scope", systemd))
       case .failure(let error, let call):
         let now = MonotonicTime.now()
         let since = failingSince ?? now
@@ -47,7 +43,9 @@ extension BusRequest {
           inbox.warn(error, without: subject)
         }
         return .again
-      case .signal: break
+      case .signal:
+        inbox.put(.managerReload)
+        return .again
       }
       return .done
     }
@@ -95,17 +93,13 @@ extension BusRequest {
         isUp ? .resume(for: reason) : .pause(for: reason),
         "\(name) is \(VisibleText.excerpt(state))")
     }
-    let (systemd, manager) = (BusService.systemd, BusService.systemd.interface("Manager"))
-    let subscribe = BusCall("Subscribe", of: systemd.path, manager, systemd)
     let read = BusCall.getAll(of: path, "Unit", systemd)
     // To read a unit that systemd has unloaded loads it for a moment, which is a `UnitNew` as well: without end.
     let find = BusCall("GetUnit", of: systemd.path, manager, systemd, [own])
     // A unit that is loaded again, as of a mount without a file, has no changes at first.
     let new = BusMatch("UnitNew", of: systemd.path, manager, systemd, argument: own)
     return BusRequest(
-      systemd, matches: [.changes(of: path, "Unit", systemd), new],
-      // Without it systemd sends almost no signals. It may be repeated, and must be after a restart of systemd.
-      query: subscribe
+      systemd, matches: [.changes(of: path, "Unit", systemd), new], query: subscribe
     ) { event in
       switch event {
       case .reply(_, to: subscribe):

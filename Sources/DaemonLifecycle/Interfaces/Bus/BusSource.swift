@@ -31,14 +31,14 @@ final class BusSource: LifecyclePart {
     let sleep = SleepFollower(inbox)
     var requests = inputs.flatMap { input -> [BusRequest] in
       switch input {
-      case .stopTimeout: BusRequest.stopTimeouts(inbox)
+      case .stopTimeout: [.stopTimeout(inbox)]
       case .unitJob: [.unitJob(inbox)]
       case .sleep: [sleep.request]
       case .unit(let name): [.unit(name, inbox)]
       }
     }
     if let others { requests += others() }
-    if let userManager { requests += BusRequest.stopTimeouts(inbox, ofUserManager: userManager) }
+    if let userManager { requests.append(.stopTimeout(inbox, ofUserManager: userManager)) }
     let connection = BusConnection(address, requests, options: options)
     bus = Mutex(Bus(connection: connection, inbox: inbox, sleep: sleep))
   }
