@@ -171,6 +171,48 @@ import Testing
     }
   }
 
+  /// The stop is longer by what the slowest of them needs, however many there are, and whenever they ask.
+  @Test func hooksThatRunTogetherExtendAStopOnce() throws {
+    let daemon = DaemonUnderTest(hasServiceManager: true)
+    for number in 1...100 {
+      daemon.add(
+        [DidEnterBackground.self], phase: .init(order: 1, isConcurrent: true),
+        timeout: .seconds(number))
+    }
+    daemon.add([DidEnterBackground.self])
+    let hooks = daemon.signal().starts
+    let end = try #require(daemon.stop.budget?.end)
+    for hook in hooks {
+      daemon.give(.extend(hook, by: .seconds(4)))
+      daemon.give(.extend(hook, by: .seconds(6)))
+      if hook == hooks[7] { daemon.give(.ended(hook, .completed)) }
+    }
+    #expect(hooks.count == 100 && daemon.stop.budget?.end == end.advanced(by: .seconds(10)))
+    daemon.give(.extend(hooks[0], by: .seconds(1)))
+    #expect(daemon.stop.budget?.end == end.advanced(by: .seconds(11)))
+    // The next hook runs after them.
+    var next: CallID?
+    for hook in hooks where hook != hooks[7] {
+      next = daemon.give(.ended(hook, .completed)).starts.first
+    }
+    daemon.give(.extend(try #require(next), by: .seconds(5)))
+    #expect(daemon.stop.budget?.end == end.advanced(by: .seconds(16)))
+  }
+
+  /// One that asked for time before the stop has had none of the stop's.
+  @Test func timeBeforeTheStopIsNotCounted() throws {
+    let daemon = DaemonUnderTest(hasServiceManager: true)
+    for _ in 1...2 {
+      daemon.add([DidEnterBackground.self], phase: .init(order: 1, isConcurrent: true))
+    }
+    let hooks = daemon.request(.pause(for: .operator)).starts
+    daemon.give(.extend(hooks[0], by: .seconds(600)))
+    daemon.signal()
+    let end = try #require(daemon.stop.budget?.end)
+    daemon.give(.extend(hooks[1], by: .seconds(10)))
+    #expect(daemon.stop.budget?.end == end.advanced(by: .seconds(10)))
+  }
+
   /// Before the unit's own limit is over, a daemon-reload takes nothing away.
   @Test func aKnownLimitOfAStopIsExtendedFromItsEndOn() throws {
     let daemon = DaemonUnderTest(

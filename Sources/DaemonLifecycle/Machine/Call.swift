@@ -38,6 +38,8 @@ struct Call: Sendable {
   private(set) var deadline: MonotonicTime
   /// The time from its cancellation to its abandonment.
   private(set) var grace: Duration
+  /// How much more time of the stop's it was given.
+  var granted = Duration.zero
   private(set) var progress: Progress
   private(set) var limit = Limit.deadline
   /// Whether a stop waits for it once more, or has.
@@ -92,7 +94,7 @@ struct Call: Sendable {
   /// It is waited for once more, with the time that the stop has.
   mutating func join(_ delivery: DeliveryID, grace: Duration) {
     (self.delivery, deadline, self.grace) = (delivery, .distantFuture, grace)
-    (limit, isAwaitedAgain) = (.deadline, true)
+    (limit, isAwaitedAgain, granted) = (.deadline, true, .zero)
   }
 
   // MARK: Time

@@ -76,6 +76,8 @@ struct Delivery: Sendable {
   /// `nil` until a budget asks, and again when that has changed: it is found once, and not for each group.
   var place: Place?
   private(set) var running: [CallID] = []
+  /// The most time that a call of the group under way was granted.
+  var granted = Duration.zero
   private(set) var entries: [LifecycleReport.Entry] = []
   /// A lower bound of `next` of all calls in `running`; it may be too early until the clock reaches it.
   private(set) var earliest = MonotonicTime.distantFuture
@@ -106,7 +108,7 @@ struct Delivery: Sendable {
     let (first, calls) = (nextCall, calls)
     guard first < calls.count else { return nil }
     repeat { nextCall += 1 } while nextCall < calls.count && calls[nextCall].isTogether
-    claim = calls[first].claim
+    (claim, granted) = (calls[first].claim, .zero)
     place?.others.remove(claim)
     return first..<nextCall
   }

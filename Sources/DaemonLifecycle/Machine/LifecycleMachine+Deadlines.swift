@@ -212,10 +212,13 @@ extension LifecycleMachine {
     let gain = call.deadline.duration(to: deadline)
     guard gain > .zero else { return }
     var grace: Duration?
-    // The service manager is notified, so the stop may take that much longer.
-    if !policy.hasServiceManager || !stop.extend(by: gain, at: now),
-      let limit = limit(of: call)
-    {
+    // The service manager is notified, so the stop may take longer: once for all that run together.
+    if policy.hasServiceManager, stop.budget?.isHurried == false {
+      calls.update(id) { $0.granted += gain }
+      let more = max(.zero, calls[id].granted - calls[call.delivery].granted)
+      calls[call.delivery].granted += more
+      stop.extend(by: more, at: now)
+    } else if let limit = limit(of: call) {
       deadline = min(deadline, limit.deadline)
       grace = limit.grace
     }

@@ -112,11 +112,9 @@ struct Stop: Sendable {
 
   mutating func expedite(at now: MonotonicTime) { budget.update { $0.expedite(at: now) } }
 
-  /// Extends the budget, which the service manager allows. Returns false after a second signal.
-  mutating func extend(by extra: Duration, at now: MonotonicTime) -> Bool {
-    guard let budget, !budget.isHurried else { return false }
-    self.budget.update { $0.extend(by: extra, at: now) }
-    return true
+  /// Extends the budget, which the service manager allows.
+  mutating func extend(by extra: Duration, at now: MonotonicTime) {
+    budget.update { $0.extend(by: extra, at: now) }
   }
 
   /// Keeps the report of a pause if the termination has cut it off.
