@@ -167,6 +167,14 @@ import Testing
     observed.core.add(
       Scripted(background: { _ in }), .init(name: "late", timeout: .seconds(30)))
     #expect(warnings().count == 2 && warnings()[1].contains("late may take 30 s"))
+    // Others like it are no news.
+    for number in 1...1000 {
+      observed.core.add(
+        Scripted(background: { _ in }), .init(timeout: .seconds(number % 2 == 0 ? 40 : 50)))
+    }
+    #expect(warnings().count == 2)
+    observed.core.add(Scripted(background: { _ in }), .init(timeout: .seconds(70)))
+    #expect(warnings().count == 3)
     // And once it is known that the service manager allows less.
     let later = ObservedCore(LifecycleConfiguration(logging: .off))
     later.core.add(Scripted(background: { _ in }), .init(name: "server", timeout: .seconds(60)))

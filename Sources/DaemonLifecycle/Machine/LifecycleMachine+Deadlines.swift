@@ -108,7 +108,7 @@ extension LifecycleMachine {
   /// - Parameter newcomer: One that was added later. Its limit is compared with the whole time before the save, since a look
   ///   at all others would cost each the more, the more there are.
   mutating func warnOfLimits(of newcomer: Member? = nil) {
-    guard lastLimit != nil, registry.state != .launching, !isTerminating else { return }
+    guard hasOwnLimits, registry.state != .launching, !isTerminating else { return }
     let budget = StopBudget(policy, allowed: stop.allowed, from: now)
     let step = LifecycleStep.workEnds
     if let newcomer { return warnOfLimit(of: newcomer, in: budget.share(of: step, at: now)) }
@@ -133,6 +133,8 @@ extension LifecycleMachine {
   private mutating func warnOfLimit(of member: Member, in share: Duration) {
     let time = share - policy.grace(in: share)
     guard let timeout = member.timeout, timeout > time else { return }
+    let known = saidLimits ?? timeout...timeout
+    saidLimits = min(timeout, known.lowerBound)...max(timeout, known.upperBound)
     effects.publish(
       .warning(
         "\(member.name) may take \(timeout.forReading), but a stop leaves only \(time.forReading) before the save. Raise"

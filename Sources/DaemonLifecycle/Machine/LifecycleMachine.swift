@@ -47,8 +47,10 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var workFailure: Failure?
   private(set) var status = StatusText()
   var unentered = Unentered()
-  /// The last newcomer's limit of its own for a stop, if there was one: of many alike one warning is enough.
-  private(set) var lastLimit: Duration?
+  /// Whether an observer has a limit of its own for a stop.
+  private(set) var hasOwnLimits = false
+  /// The range of those that a warning was about: a newcomer's within it is no news.
+  var saidLimits: ClosedRange<Duration>?
   /// The answers to posts that a stop refuses, by the type of what was posted: made once, since each names all observers.
   var refusals: [(type: ObjectIdentifier, entries: [LifecycleReport.Entry])] = []
   /// Answers the callers that wait for the launch, and for the end; `nil` while there are none. One closure for all:
@@ -271,11 +273,11 @@ struct LifecycleMachine: ~Copyable, Sendable {
       works.add(Work(member))
       if work.form == .body { beginBody(member.id) }
     }
-    guard let limit = member.timeout, limit != lastLimit,
+    guard let limit = member.timeout,
       member.receives(.kind(.didEnterBackground)) || member.receives(.workEnds)
     else { return }
-    lastLimit = limit
-    warnOfLimits(of: member)
+    hasOwnLimits = true
+    if saidLimits?.contains(limit) != true { warnOfLimits(of: member) }
   }
 
   mutating func remove(_ ids: [ObserverID]) {
