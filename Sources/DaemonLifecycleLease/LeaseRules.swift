@@ -86,22 +86,21 @@ struct LeaseRules {
       }
       return isExposed ? .pause : .end
     case .lost:
-      if position.isOver || isSettled && position.hasReason {
-        if position.hasAbandonedHooks, handover != nil {
-          return exit("an abandoned hook still runs")
-        }
+      let isPaused = position.isOver || isSettled && position.hasReason
+      if isPaused, !position.hasAbandonedHooks || handover == nil {
         phase = .idle
         return next(position, isAsked: isAsked, canStart: canStart, at: now)
       }
-      if handoverEnd <= now { return exit("work or its save has not ended in time") }
-      deadline = handoverEnd
+      // It has a limit of its own, and others still save.
+      if position.isTerminating, !position.isOver { break }
+      if handoverEnd <= now {
+        hasExited = true
+        return .exit(
+          isPaused ? "an abandoned hook still runs" : "work or its save has not ended in time")
+      }
+      deadline = isPaused ? min(handoverEnd, now.advanced(by: .seconds(1))) : handoverEnd
     }
     return nil
-  }
-
-  private mutating func exit(_ reason: String) -> Action {
-    hasExited = true
-    return .exit(reason)
   }
 
   // MARK: What happens

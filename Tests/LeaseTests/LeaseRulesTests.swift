@@ -76,6 +76,27 @@ import Testing
     #expect(next() == nil && rules.deadline == .distantFuture)
   }
 
+  /// What it does is still the active one's, for as long as a pause may take.
+  @Test(arguments: [true, false]) func anAbandonedHookHasThatTimeToo(ends: Bool) {
+    run(for: .zero, printing: true)
+    position.hasAbandonedHooks = true
+    let end = now.advanced(by: .seconds(3))
+    for _ in 1...2 {
+      #expect(next() == nil && rules.deadline == now.advanced(by: .seconds(1)))
+      now = rules.deadline
+    }
+    if ends { position.hasAbandonedHooks = false } else { now = end }
+    #expect(next() == (ends ? "start" : "exit: an abandoned hook still runs"))
+  }
+
+  /// Who has not saved yet would lose its state.
+  @Test func aStopHasItsOwnTime() {
+    run(for: .zero, printing: true)
+    (position.isSettled, position.isTerminating) = (false, true)
+    now = now.advanced(by: .seconds(60))
+    #expect(next() == nil && rules.deadline == .distantFuture)
+  }
+
   /// What was due is not: somebody else has paused the daemon, and a lease that is held lasts.
   @Test func nothingIsDueInAPauseOrWithALease() {
     run(for: .zero)

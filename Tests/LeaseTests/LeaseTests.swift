@@ -184,6 +184,49 @@ private actor BlockedObserver: BackgroundObserver {
     while lease.token != nil { await mock.advance(by: .seconds(1)) }
   }
 
+  /// Lost then, it is over when the hook is, or the time for a handover.
+  @Test(arguments: [true, false]) func aLossLeavesAnAbandonedHookItsTime(ends: Bool) async throws {
+    let mock = MockLifecycleSubject(configuration: configuration)
+    let work = EndlessWork(in: mock)
+    lease.grant(token: "7")
+    try await mock.waitUntilInForeground()
+    mock.inject(.sigusr1)
+    await mock.advance(by: .seconds(60))
+    lease.revoke()
+    await mock.advance(by: .seconds(2))
+    #expect(mock.immediateExitStatus == nil)
+    if ends {
+      work.end()
+      try await mock.waitUntilSettled()
+    }
+    await mock.advance(by: .seconds(60))
+    #expect(mock.immediateExitStatus == (ends ? nil : 70))
+    work.end()
+  }
+
+  /// The stop waits for what was left behind, and then has the others save.
+  @Test func aLossInAStopCostsNoSave() async throws {
+    var configuration = configuration
+    configuration.hookTimeout = .seconds(10)
+    let mock = MockLifecycleSubject(configuration: configuration)
+    let writer = Writer(lease)
+    mock.addObserver(writer)
+    let work = EndlessWork(in: mock)
+    lease.grant(token: "7")
+    try await mock.waitUntilInForeground()
+    mock.inject(.sigusr1)
+    await mock.advance(by: .seconds(60))
+    let saves = writer.words.count { $0.hasPrefix("saves") }
+    mock.inject(.sigterm)
+    await mock.advance(by: .seconds(1))
+    lease.revoke()
+    await mock.advance(by: .seconds(60))
+    try await mock.waitUntilSettled()
+    #expect(writer.words.count { $0.hasPrefix("saves") } == saves + 1)
+    #expect(mock.ending?.status == 124)
+    work.end()
+  }
+
   /// Nobody else can have it meanwhile.
   @Test func goesOnWithALeaseThatIsKept() async throws {
     let mock = MockLifecycleSubject(configuration: configuration)
