@@ -53,6 +53,26 @@ import Testing
     #expect(mock.ending != nil)
   }
 
+  /// Nor is the clock turned for ever.
+  @Test(.timeLimit(.minutes(2)), arguments: extremes)
+  func workEndsWithAnyTimes(_ extreme: Duration) async throws {
+    for isReady in [true, false] {
+      let mock = MockLifecycleSubject()
+      mock.addForeground(
+        name: "work", draining: extreme, readyWithin: isReady ? nil : min(extreme, .seconds(1)),
+        stallsAfter: extreme
+      ) { [clock = mock.clock] _ in try await clock.sleep(for: .seconds(1 << 40)) }
+      mock.addTask(draining: extreme, restarting: .backoff(), stallsAfter: extreme) {
+        [clock = mock.clock] _ in try await clock.sleep(for: .seconds(1 << 40))
+      }
+      await mock.advance(by: .seconds(10))
+      mock.inject(.sigterm)
+      await mock.advance(by: .seconds(1000))
+      try await mock.waitUntilSettled()
+      #expect(mock.ending != nil, "begins ready: \(isReady)")
+    }
+  }
+
   /// Neither their sum nor what one leaves of another is an overflow.
   @Test func manyAreNoMoreThanOne() async throws {
     let long = Duration.seconds(Int64.max)

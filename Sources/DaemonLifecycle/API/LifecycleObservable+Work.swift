@@ -71,7 +71,7 @@ extension LifecycleObservable {
   ///   - stallsAfter: After how long without progress (``ForegroundRound/reportProgress()``) the body is run again, if it
   ///     has a policy; without one the daemon is not healthy, and its watchdog is not pinged, until it goes on. A pause
   ///     stops the clock. A wait for the next element is no progress: choose more than the longest time without work.
-  ///     Default `nil`: never.
+  ///     At least 10 ms; other times below zero count as zero. Default `nil`: never.
   ///   - mayReturn: Whether the body is expected to return by itself, which is then not said, and counts as ready. Default
   ///     `false`.
   ///   - file: The file of the default name.

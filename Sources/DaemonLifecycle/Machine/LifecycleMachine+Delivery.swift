@@ -87,7 +87,7 @@ extension LifecycleMachine {
         if !isTogether { group = planned.count }
         planned.append(.init(observer: id, hook: hook, isTogether: isTogether))
         if plan.step.endsWork, let timeout = member.timeout {
-          let claim = timeout.bounded + policy.cancellationGrace
+          let claim = timeout + policy.cancellationGrace
           planned[group].claim = max(planned[group].claim, claim)
         }
         last = phase

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import DaemonSystemd
+
 /// One registration: an observer or a closure with its hooks, or a work, which has a body in their place.
 ///
 /// The machine reads what it is, and keeps the object and the hooks for the shell, which calls them.
@@ -42,7 +44,7 @@ final class Member: Sendable {
     target: (any AnyObject & Sendable)? = nil, isOwned: Bool = false
   ) {
     self.id = id
-    self.timeout = timeout ?? phase.timeout
+    self.timeout = (timeout ?? phase.timeout)?.bounded
     self.phase = phase
     self.name = name
     self.receives = receives

@@ -76,6 +76,9 @@ extension LifecycleCore {
       let id = state.machine.registry.members.nextID(state.newID())
       var work = work
       (work.runner, work.drains) = (runner, limit != nil)
+      work.readyWithin = work.readyWithin?.bounded
+      // Without a time the clock would ask for its progress for ever.
+      work.stallsAfter = work.stallsAfter.map { max(.milliseconds(10), $0.bounded) }
       let member = Member(
         id: id, phase: phase, name: runner.name, timeout: limit, work: work)
       state.handle(.add(member), at: now)
