@@ -56,8 +56,8 @@ public final class Lease: Sendable {
   ///     disposition, and no variable that is meant for the daemon alone, such as `NOTIFY_SOCKET`.
   ///   - tokenKey: The key of the token, where the line is a JSON object. Default `nil`: the token is the line.
   ///   - handover: How long a pause and its save may take when the lease was lost. Then the process ends with the status
-  ///     70, since another daemon may be active. It should be less than the lease's time to live. A stop has its own
-  ///     time, since others still save. Default 3 s; `nil`: as long as the hooks have.
+  ///     70, since another daemon may be active. It should be less than the lease's time to live. A stop that
+  ///     has begun goes on to its saves instead. Default 3 s; `nil`: as long as the hooks have.
   ///   - environment: The variables of which the elector has those that are meant for children.
   public init(
     _ name: String, command: [String], tokenKey: String? = nil,

@@ -188,6 +188,7 @@ final class LeaseFollower: LifecyclePart {
       let mover = inbox.withLock(\.mover).map { "\($0); " } ?? ""
       pause(daemon, because: "\(mover)the lease \(lease.name) is given up")
     case .end: endElector()
+    case .hurry: daemon.hurry()
     case .exit(let reason):
       StandardError.writeLine(
         "lifecycle: The lease \(lease.name) is lost, and \(reason): ending with status 70.",

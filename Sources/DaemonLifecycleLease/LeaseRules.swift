@@ -27,6 +27,8 @@ struct LeaseRules {
     /// Add the lease's reason.
     case pause
     case end
+    /// Leave a stop nothing but its saves.
+    case hurry
     /// End the process: why.
     case exit(String)
   }
@@ -91,9 +93,12 @@ struct LeaseRules {
         phase = .idle
         return next(position, isAsked: isAsked, canStart: canStart, at: now)
       }
-      // It has a limit of its own, and others still save.
-      if position.isTerminating, !position.isOver { break }
       if handoverEnd <= now {
+        // What may write for it is cut off, and others still save.
+        if position.isTerminating, !position.isOver {
+          handoverEnd = .distantFuture
+          return .hurry
+        }
         hasExited = true
         return .exit(
           isPaused ? "an abandoned hook still runs" : "work or its save has not ended in time")

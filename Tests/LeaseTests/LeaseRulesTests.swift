@@ -17,6 +17,7 @@ import Testing
     case .start: "start"
     case .pause: "pause"
     case .end: "end"
+    case .hurry: "hurry"
     case .exit(let reason): "exit: \(reason)"
     case nil: nil
     }
@@ -89,12 +90,13 @@ import Testing
     #expect(next() == (ends ? "start" : "exit: an abandoned hook still runs"))
   }
 
-  /// Who has not saved yet would lose its state.
-  @Test func aStopHasItsOwnTime() {
+  /// Who has not saved yet would lose its state; what writes for the lease ends.
+  @Test func aStopHurriesAfterTheHandover() {
     run(for: .zero, printing: true)
     (position.isSettled, position.isTerminating) = (false, true)
+    #expect(next() == nil && rules.deadline == now.advanced(by: .seconds(3)))
     now = now.advanced(by: .seconds(60))
-    #expect(next() == nil && rules.deadline == .distantFuture)
+    #expect(next() == "hurry" && next() == nil)
   }
 
   /// What was due is not: somebody else has paused the daemon, and a lease that is held lasts.

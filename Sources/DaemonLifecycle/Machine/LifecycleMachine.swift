@@ -111,6 +111,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case fact(LifecycleFact)
     /// The daemon can't go on: it terminates, with status 70 as a rule.
     case lost(LifecycleCause)
+    /// A stop that has begun has no time but for its saves.
+    case hurry
     case close
   }
 
@@ -172,6 +174,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
       stop.status = stop.status ?? held.cause.status
       // The next signal is the second one.
       if held.cause.signal != nil { _ = registry.receive(held) }
+    case .hurry: expedite()
     case .close: close()
     }
   }

@@ -101,30 +101,18 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
 
 /// An error and its text, which is rendered where the error was thrown, since rendering it is user code.
 struct Failure: Sendable {
-  private final class Thrown: Sendable {
-    let error: any Error
-    let text: String
-    let exitStatus: Int32?
-
-    init(_ error: any Error) {
-      self.error = error
-      text = "\(error)"
-      exitStatus = (error as? any ExitStatusError).map { Failure.status($0.exitStatus) }
-    }
-
-    deinit { ReleasePool.release(error) }
-  }
-
-  private let thrown: Thrown
+  private let kept: ReleasePool.Kept
+  let error: any Error
+  let text: String
+  /// That of an `ExitStatusError`.
+  let exitStatus: Int32?
   /// Whether a body threw it after its requested cancellation.
   var isLate = false
 
-  init(_ error: any Error) { thrown = Thrown(error) }
-
-  var error: any Error { thrown.error }
-  var text: String { thrown.text }
-  /// That of an `ExitStatusError`.
-  var exitStatus: Int32? { thrown.exitStatus }
+  init(_ error: any Error) {
+    (self.error, kept, text) = (error, ReleasePool.Kept(error), "\(error)")
+    exitStatus = (error as? any ExitStatusError).map { Self.status($0.exitStatus) }
+  }
 
   /// A status that says of a failure that it was one: of others exit(3) takes the last eight bits, and 256 would be 0.
   static func status(_ wanted: Int32) -> Int32 { 1...255 ~= wanted ? wanted : 1 }

@@ -17,16 +17,20 @@ struct Deque<Element: Sendable>: Sendable {
   mutating func append(_ element: Element) { back.append(element) }
 
   mutating func popFirst() -> Element? {
-    if front.isEmpty {
-      // The only one, as nearly always: nothing to be moved.
-      if back.count <= 1 { return back.popLast() }
-      swap(&front, &back)
-      front.reverse()
-    }
+    // The only one, as nearly always: nothing to be moved.
+    if front.isEmpty, back.count <= 1 { return back.popLast() }
+    fillFront()
     return front.popLast()
   }
 
+  private mutating func fillFront() {
+    guard front.isEmpty else { return }
+    swap(&front, &back)
+    front.reverse()
+  }
+
   mutating func removeFirst(where isRemoved: (Element) -> Bool) -> Element? {
+    fillFront()
     if let index = front.lastIndex(where: isRemoved) { return front.remove(at: index) }
     return back.firstIndex(where: isRemoved).map { back.remove(at: $0) }
   }

@@ -15,6 +15,13 @@ enum ReleasePool {
     fileprivate(set) var values: [any Sendable] = []
   }
 
+  /// Keeps a value for what is no class.
+  final class Kept: Sendable {
+    private let value: any Sendable
+    init(_ value: any Sendable) { self.value = value }
+    deinit { ReleasePool.release(value) }
+  }
+
   /// From now on this thread releases nothing. Closed as often as it was opened.
   static func open() { clinux_release_pool().pointee.depth += 1 }
 

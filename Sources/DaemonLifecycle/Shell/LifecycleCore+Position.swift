@@ -28,6 +28,9 @@ extension LifecycleCore {
     }
   }
 
+  /// Leaves a stop that has begun nothing but its saves, as a second signal does.
+  package func hurry() { handle(.hurry) }
+
   /// Handles a request of the daemon's own before this returns: beside a mock's inputs, which launch it. Not to be called under
   /// a lock that a part takes as it receives a fact.
   package func takeOwn(_ event: LifecycleEvent) { handle(.event(event)) }
