@@ -32,7 +32,7 @@ import Testing
 
   /// These wait for the time to live.
   @Test(.long, Self.hasEtcd) func onEtcdCutOff() throws {
-    try prove(.etcd, [.freeze, .partition])
+    try prove(.etcd, [.freeze, .partition, .place])
   }
 
   private func prove(_ kind: Engine.Kind, _ events: [Event]? = nil, rounds: Int = 1) throws {

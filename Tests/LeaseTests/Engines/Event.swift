@@ -11,6 +11,7 @@ enum Event: String {
   case freeze = "freeze of all"
   case frozenElector = "freeze of the elector"
   case partition
+  case place = "loss of the standby's place, SIGTERM"
   case node = "death of a node"
   case quorum = "loss of the quorum"
   case crash = "crash of the server"
@@ -19,7 +20,7 @@ enum Event: String {
   func rounds(_ count: Int) -> Int {
     switch self {
     case .term, .kill: count
-    case .machine, .elector, .freeze, .frozenElector, .partition: (count + 1) / 2
+    case .machine, .elector, .freeze, .frozenElector, .partition, .place: (count + 1) / 2
     case .node, .quorum, .crash: (count + 4) / 5
     }
   }
@@ -79,6 +80,12 @@ struct Round {
       defer { try? pair.engine.network?.set(name, "up") }
       waitForOther()
       try pair.until("it hears of its loss") { pair.count("stands by at") > stops }
+    case .place:
+      let electors = pair.processes(of: name == "a" ? "b" : "a").elector
+      send(SIGSTOP, electors)
+      defer { send(SIGCONT, electors) }
+      try pair.until("the standby's lease has expired") { pair.contenders == ["1"] }
+      pair.send(SIGTERM, to: name, as: .status(0))
     case .node:
       try pair.engine.stop(number % 3 + 1, SIGKILL)
       let end = began + (pair.engine.timeToLive + 1) * 1000

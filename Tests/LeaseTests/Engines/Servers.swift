@@ -50,7 +50,7 @@ final class EtcdEngine: Engine {
   override var hasTimeToLive: Bool { true }
 
   override var events: [Event] {
-    super.events + [.frozenElector] + (network?.canBeCut == true ? [.partition] : [])
+    super.events + [.frozenElector, .place] + (network?.canBeCut == true ? [.partition] : [])
       + [.node, .quorum]
   }
 }
