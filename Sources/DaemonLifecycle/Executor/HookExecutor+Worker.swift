@@ -77,8 +77,9 @@ extension HookExecutor {
     mutating func take(_ worker: Worker, abandoned: Int) -> WorkItem? {
       guard let item = ready.popInTurn(of: bound(abandoned)) else { return nil }
       markFree(worker)
-      worker.source = item.source
-      ready.count(1, of: item.source)
+      let source = item.source
+      ready.count(1, of: source)
+      worker.source = source
       askedAt = nil
       return item
     }
@@ -125,7 +126,7 @@ extension HookExecutor {
   }
 
   /// The thread that listens must not be kept by a user's deinit.
-  private func releasingElsewhere(_ body: () -> Void) {
+  @inline(never) private func releasingElsewhere(_ body: () -> Void) {
     ReleasePool.open()
     body()
     if let released = ReleasePool.close() { enqueue(.work { _ = released }) }

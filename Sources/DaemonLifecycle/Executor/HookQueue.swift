@@ -58,6 +58,10 @@ struct HookQueue {
 
   private mutating func popOther(of bound: Int) -> HookExecutor.WorkItem? {
     let left = bound - threads
+    // Nearly always the first.
+    guard let first = others.popFirst() else { return nil }
+    if Self.mayRun(first, left) { return first }
+    defer { others.prepend(first) }
     return others.removeFirst { Self.mayRun($0, left) }
   }
 

@@ -78,9 +78,8 @@ struct Calls: Sendable {
   /// What a stop waits for once more, by observer.
   var leftBehind: [CallID] {
     if unfinished.isEmpty { return [] }
-    return unfinished.sorted { $0.key < $1.key }.flatMap(\.value).filter {
-      calls[$0].isLeftBehind
-    }
+    return unfinished.keys.sorted().flatMap { unfinished[$0] ?? [] }
+      .filter { calls[$0].isLeftBehind }
   }
 
   /// Has a delivery wait for a call that was abandoned.

@@ -133,8 +133,7 @@ extension LifecycleMachine {
   private mutating func warnOfLimit(of member: Member, in share: Duration) {
     let time = share - policy.grace(in: share)
     guard let timeout = member.timeout, timeout > time else { return }
-    let known = saidLimits ?? timeout...timeout
-    saidLimits = min(timeout, known.lowerBound)...max(timeout, known.upperBound)
+    (shortestSaid, longestSaid) = (min(timeout, shortestSaid), max(timeout, longestSaid))
     effects.publish(
       .warning(
         "\(member.name) may take \(timeout.forReading), but a stop leaves only \(time.forReading) before the save. Raise"

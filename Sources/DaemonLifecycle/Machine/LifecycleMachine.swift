@@ -49,8 +49,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var unentered = Unentered()
   /// Whether an observer has a limit of its own for a stop.
   private(set) var hasOwnLimits = false
-  /// The range of those that a warning was about: a newcomer's within it is no news.
-  var saidLimits: ClosedRange<Duration>?
+  /// The shortest and the longest that a warning was about: a newcomer's between them is no news.
+  var (shortestSaid, longestSaid) = (Duration.nanoseconds(Int64.max), Duration.zero)
   /// The answers to posts that a stop refuses, by the type of what was posted: made once, since each names all observers.
   var refusals: [(type: ObjectIdentifier, entries: [LifecycleReport.Entry])] = []
   /// Answers the callers that wait for the launch, and for the end; `nil` while there are none. One closure for all:
@@ -280,7 +280,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
       member.receives(.kind(.didEnterBackground)) || member.receives(.workEnds)
     else { return }
     hasOwnLimits = true
-    if saidLimits?.contains(limit) != true { warnOfLimits(of: member) }
+    if limit < shortestSaid || limit > longestSaid { warnOfLimits(of: member) }
   }
 
   mutating func remove(_ ids: [ObserverID]) {

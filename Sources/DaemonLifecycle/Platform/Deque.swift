@@ -14,6 +14,8 @@ struct Deque<Element: Sendable>: Sendable {
     front.contains(where: isWanted) || back.contains(where: isWanted)
   }
 
+  mutating func prepend(_ element: Element) { front.append(element) }
+
   mutating func append(_ element: Element) { back.append(element) }
 
   mutating func popFirst() -> Element? {

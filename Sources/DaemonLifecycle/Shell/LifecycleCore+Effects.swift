@@ -26,6 +26,11 @@ extension LifecycleCore {
     var messages: [Effects.Message]
     let parts: [any LifecyclePart]
     let streams: [StreamSubscriber]
+
+    /// Whether there are answers to posts: most daemons have none, and the type of a list of closures is made at run time.
+    var hasAnswers: Bool {
+      messages.contains { if case .answered = $0 { true } else { false } }
+    }
   }
 
   // MARK: Under the lock
@@ -98,7 +103,7 @@ extension LifecycleCore {
   private func send(_ mail: consuming Mail) {
     while true {
       for message in mail.messages { send(message, mail) }
-      answerPosts(mail.messages)
+      if mail.hasAnswers { answerPosts(mail.messages) }
       mail.messages.removeAll(keepingCapacity: true)
       // The readiness is shown before the next messages are sent: the thread that added them may not have shown it yet.
       let (next, shown): (Mail?, ShownReadiness?) = state.withLock { state in

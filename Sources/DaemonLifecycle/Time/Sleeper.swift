@@ -70,7 +70,9 @@ package final class Sleeper: Sendable {
   package var hasEnded: Bool { state.withLock { if case .ended = $0 { true } else { false } } }
 
   /// Ends the sleep, or does the action unless there is an error. Returns true when a task was waiting.
-  @discardableResult package func end(throwing error: (any Error)? = nil) -> Bool {
+  ///
+  /// Out of line: a daemon in which nobody sleeps does not make the continuation's type, which takes 0.05 ms.
+  @discardableResult @inline(never) package func end(throwing error: (any Error)? = nil) -> Bool {
     if let action {
       if error == nil { action() }
       return false
