@@ -49,6 +49,20 @@ import Testing
     #expect(least { time(of: 2000) } < least { time(of: 500) } * 8)
   }
 
+  /// Each was abandoned, and has the time of a save.
+  @Test func savesThatAStopWaitsForOnceMoreAreNotQuadratic() {
+    func time(of count: Int) -> Duration {
+      let daemon = DaemonUnderTest()
+      for _ in 0..<count {
+        daemon.add([ShouldSaveState.self], phase: .init(order: 0, isConcurrent: true))
+      }
+      daemon.request(.saveState)
+      for time in [at(10), at(12)] { daemon.give(.clock, at: time) }
+      return threadTime { daemon.signal(at: 13) }
+    }
+    #expect(least { time(of: 1000) } < least { time(of: 250) } * 8)
+  }
+
   @Test func aPostThatAStopRefusesCostsNoLookAtAllObservers() {
     func time(of count: Int) -> Duration {
       let daemon = daemon(of: count)

@@ -114,9 +114,9 @@ struct Call: Sendable {
     }
   }
 
-  /// Lengthens the deadline, up to its own, to a budget that has grown.
+  /// Lengthens the deadline, up to its own, to a budget that has grown. What is waited for once more has none.
   mutating func lengthen(to budget: CallTime, own: MonotonicTime) {
-    let longer = min(own, budget.deadline)
+    let longer = isAwaitedAgain ? budget.deadline : min(own, budget.deadline)
     if longer > deadline { (deadline, grace) = (longer, budget.grace) }
   }
 

@@ -75,6 +75,8 @@ struct Delivery: Sendable {
   private(set) var claim = Duration.zero
   /// `nil` until a budget asks, and again when that has changed: it is found once, and not for each group.
   var place: Place?
+  /// What the saves need, of which it may wait for some once more: found once, too.
+  var saves: StopBudget.Needs?
   private(set) var running: [CallID] = []
   /// The most time that a call of the group under way was granted.
   var granted = Duration.zero

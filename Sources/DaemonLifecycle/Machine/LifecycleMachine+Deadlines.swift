@@ -54,8 +54,12 @@ extension LifecycleMachine {
     guard call.isAwaitedAgain, call.step.isSave, let budget = stop.budget else {
       return limit(of: call.delivery)
     }
-    var others = StopBudget.Needs()
-    others.add(plannedCalls(of: call.step)[...], claim: false)
+    if calls[call.delivery].saves == nil {
+      var saves = StopBudget.Needs()
+      saves.add(plannedCalls(of: call.step)[...], claim: false)
+      calls[call.delivery].saves = saves
+    }
+    let others = calls[call.delivery].saves ?? StopBudget.Needs()
     return limit(budget.share(of: call.step, at: now, beside: others))
   }
 
@@ -145,13 +149,10 @@ extension LifecycleMachine {
   /// off until now.
   mutating func limitRunning(hasGrown: Bool = false) {
     for id in calls.deliveryIDs where !hasGrown || !calls[id].isNested {
-      calls[id].place = nil
+      (calls[id].place, calls[id].saves) = (nil, nil)
       for call in calls[id].running {
         guard let limit = limit(of: calls[call]) else { continue }
-        let own =
-          calls[call].isAwaitedAgain
-          ? .distantFuture
-          : ownDeadline(of: calls[call].member, calls[id].step, from: calls[call].began)
+        let own = ownDeadline(of: calls[call].member, calls[id].step, from: calls[call].began)
         calls.update(call) {
           if hasGrown { $0.lengthen(to: limit, own: own) } else { $0.limit(to: limit) }
         }
