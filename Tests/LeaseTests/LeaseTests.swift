@@ -169,14 +169,20 @@ private actor BlockedObserver: BackgroundObserver {
     work.end()
   }
 
-  /// What an abandoned hook does is still the active one's.
-  @Test func isKeptWhileAnAbandonedHookRuns() async throws {
-    let mock = MockLifecycleSubject(configuration: configuration)
+  /// Work that has the lease, and whose pause was abandoned.
+  private func abandonedPause(of mock: MockLifecycleSubject) async throws -> EndlessWork {
     let work = EndlessWork(in: mock)
     lease.grant(token: "7")
     try await mock.waitUntilInForeground()
     mock.inject(.sigusr1)
     await mock.advance(by: .seconds(60))
+    return work
+  }
+
+  /// What an abandoned hook does is still the active one's.
+  @Test func isKeptWhileAnAbandonedHookRuns() async throws {
+    let mock = MockLifecycleSubject(configuration: configuration)
+    let work = try await abandonedPause(of: mock)
     #expect(mock.state == .background)
     #expect(lease.token == "7")
     work.end()
@@ -187,11 +193,7 @@ private actor BlockedObserver: BackgroundObserver {
   /// Lost then, it is over when the hook is, or the time for a handover.
   @Test(arguments: [true, false]) func aLossLeavesAnAbandonedHookItsTime(ends: Bool) async throws {
     let mock = MockLifecycleSubject(configuration: configuration)
-    let work = EndlessWork(in: mock)
-    lease.grant(token: "7")
-    try await mock.waitUntilInForeground()
-    mock.inject(.sigusr1)
-    await mock.advance(by: .seconds(60))
+    let work = try await abandonedPause(of: mock)
     lease.revoke()
     await mock.advance(by: .seconds(2))
     #expect(mock.immediateExitStatus == nil)
@@ -211,11 +213,7 @@ private actor BlockedObserver: BackgroundObserver {
     let mock = MockLifecycleSubject(configuration: configuration)
     let writer = Writer(lease)
     mock.addObserver(writer)
-    let work = EndlessWork(in: mock)
-    lease.grant(token: "7")
-    try await mock.waitUntilInForeground()
-    mock.inject(.sigusr1)
-    await mock.advance(by: .seconds(60))
+    let work = try await abandonedPause(of: mock)
     let saves = writer.words.count { $0.hasPrefix("saves") }
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(1))
@@ -230,11 +228,7 @@ private actor BlockedObserver: BackgroundObserver {
   /// Nobody else can have it meanwhile.
   @Test func goesOnWithALeaseThatIsKept() async throws {
     let mock = MockLifecycleSubject(configuration: configuration)
-    let work = EndlessWork(in: mock)
-    lease.grant(token: "7")
-    try await mock.waitUntilInForeground()
-    mock.inject(.sigusr1)
-    await mock.advance(by: .seconds(60))
+    let work = try await abandonedPause(of: mock)
     mock.inject(.sigusr2)
     try await eventually { mock.state == .foreground }
     #expect(lease.token == "7")
