@@ -54,13 +54,12 @@ extension LifecycleMachine {
     guard call.isAwaitedAgain, call.step.isSave, let budget = stop.budget else {
       return limit(of: call.delivery)
     }
+    var saves = calls[call.delivery].saves ?? StopBudget.Needs()
     if calls[call.delivery].saves == nil {
-      var saves = StopBudget.Needs()
       saves.add(plannedCalls(of: call.step)[...], claim: false)
       calls[call.delivery].saves = saves
     }
-    let others = calls[call.delivery].saves ?? StopBudget.Needs()
-    return limit(budget.share(of: call.step, at: now, beside: others))
+    return limit(budget.share(of: call.step, at: now, beside: saves))
   }
 
   private func limit(_ share: Duration) -> CallTime {
