@@ -442,7 +442,8 @@ struct MachineModel {
         }
         if call.next < delivery.earliest { fail("the clock comes too late for a call") }
         if call.deadline < call.began { fail("a deadline before the beginning") }
-        if delivery.isNested || call.step.isSave { continue }
+        // A hook and the post that it made may both be waited for once more.
+        if delivery.isNested || call.step.isSave || call.isAwaitedAgain { continue }
         if !begun.insert(call.observer).inserted { fail("two calls of one observer") }
       }
     }

@@ -89,6 +89,8 @@ extension LifecycleMachine {
     let step = calls[id].budgetStep
     if stop.budget == nil { return (step, []) }
     if step.isPause { return (step, [.workEnds]) }
+    // Who was busy is paused after it.
+    if case .workEnds = step { return (step, [.kind(.didEnterBackground)]) }
     if calls[id].isOfTermination { return (step, []) }
     let pauses: [LifecycleStep] = [.kind(.didEnterBackground), .workEnds]
     if step.isSave,
