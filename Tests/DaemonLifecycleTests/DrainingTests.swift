@@ -112,7 +112,7 @@ import Testing
     #expect(mock.ending?.status == 0)
   }
 
-  /// Cut to what the stop leaves before the save: 20 s less 2 s for the exit and 9 s for the save, and a grace.
+  /// Cut to what the stop leaves: 20 s less 2 s for the exit, and a grace. Nobody saves.
   @Test func aStopDuringAPausesDrainGoesOnWithItWithinItsTime() async throws {
     let mock = MockLifecycleSubject(configuration: Self.configuration(stop: .seconds(20)))
     let task = serve(mock, draining: .seconds(60), busy: .seconds(1000))
@@ -123,7 +123,7 @@ import Testing
     await mock.advance(by: .seconds(30))
     #expect(log.all == ["server finishes"])
     mock.inject(.sigterm)
-    await mock.advance(by: .seconds(10))
+    await mock.advance(by: .seconds(18))
     try await mock.waitUntilSettled()
     await task.value
     #expect(mock.ending != nil && log.all.last == "server returned")
@@ -158,15 +158,16 @@ import Testing
         .init(name: name, timeout: name == "quick" ? .seconds(2) : .seconds(60)))
     }
     _ = await observed.core.launch()
-    #expect(warnings().count == 1)
-    // Of 9 s before the save less what the other claims, and a grace.
+    // Whichever thread leaves the core first has them logged.
+    try await eventually { warnings().count == 1 }
+    // Of 9 s before the save less the limit of the other, or a half, and a grace.
     #expect(
       try #require(warnings().first).contains(
         "server may take 60 s, but a stop leaves only 4 s before"))
     // A newcomer says it of itself.
     observed.core.add(
       Scripted(background: { _ in }), .init(name: "late", timeout: .seconds(30)))
-    #expect(warnings().count == 2 && warnings()[1].contains("late may take 30 s"))
+    try await eventually { warnings().last?.contains("late may take 30 s") == true }
     // Others like it are no news.
     for number in 1...1000 {
       observed.core.add(
@@ -174,14 +175,14 @@ import Testing
     }
     #expect(warnings().count == 2)
     observed.core.add(Scripted(background: { _ in }), .init(timeout: .seconds(70)))
-    #expect(warnings().count == 3)
+    try await eventually { warnings().count == 3 }
     // And once it is known that the service manager allows less.
     let later = ObservedCore(LifecycleConfiguration(logging: .off))
     later.core.add(Scripted(background: { _ in }), .init(name: "server", timeout: .seconds(60)))
     _ = await later.core.launch()
     #expect(!later.log.names.contains { $0.hasPrefix("warning") })
     later.core.take(.stopTimeout(.seconds(30)))
-    #expect(later.log.names.contains { $0.contains("server may take 60 s") })
+    try await eventually { later.log.names.contains { $0.contains("server may take 60 s") } }
   }
 
   /// Ten others that need no time leave it what it has asked for; a stop of 30 s has 18 s before the save.
@@ -199,28 +200,6 @@ import Testing
     await task.value
     #expect(mock.ending?.status == 0)
     #expect(log.all.contains("server has answered"))
-  }
-
-  /// One that hangs for all of its limit leaves the others what they claim, where there is enough for all.
-  @Test(
-    arguments: [
-      ([], 4, 4), ([10], 4, 11.5), ([10, 4], 2, 11), ([20], 4, 13), ([20, 20], 2, 8),
-      ([20, 20], 4, 7), ([10], 20, 8.4), ([60, 3], 2, 12), ([3, 60], 2, 4), ([20, 4, 4], 4, 5),
-    ] as [([Int], Int, Double)])
-  func sharesOfAStop(claims: [Int], count: Int, share: Double) {
-    let start = MonotonicTime(nanoseconds: 0)
-    let budget = StopBudget(until: start.advanced(by: .seconds(16)), reserve: .zero)
-    var others = StopBudget.Needs()
-    let calls = (1..<count).map {
-      Delivery.PlannedCall(
-        observer: ObserverID(value: 1), hook: 0, isTogether: false,
-        claim: .seconds($0 < claims.count ? claims[$0] : 0))
-    }
-    others.add(calls[...])
-    others.kept = budget.kept(for: count, of: .workEnds, at: start)
-    let found = budget.share(
-      of: .kind(.didEnterBackground), at: start, claim: .seconds(claims.first ?? 0), beside: others)
-    #expect(abs(found / .seconds(1) - share) < 0.001)
   }
 
   @Test func aPhasesDeadlineIsItsMembers() async throws {

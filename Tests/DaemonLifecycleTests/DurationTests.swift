@@ -94,7 +94,7 @@ import Testing
     let start = MonotonicTime(nanoseconds: 0)
     let budget = StopBudget(policy, allowed: nil, from: start)
     #expect(budget.end == start.advanced(by: .seconds(9)))
-    #expect(budget.end(of: .kind(.didEnterBackground)) == budget.end)
+    #expect(budget.endBeforeSaves == budget.end)
     let problems = LifecycleWiring(configuration).problems
     #expect(
       problems.map { $0.prefix { $0 != " " } } == [

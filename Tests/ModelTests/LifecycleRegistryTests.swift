@@ -207,7 +207,7 @@ import Testing
       while let step = registry.next()?.step {
         registry.reached(first)
         if [.willSuspend, .didResume].contains(step.kind) {
-          registry.notReached(first)
+          registry.notReached(first, step)
           #expect(registry.members.progress(of: first)?.isSuspended == isSuspended)
           registry.reached(first)
         }
@@ -234,7 +234,7 @@ import Testing
     _ = registry.receive(LifecycleEvent(.terminate))
     _ = registry.next()
     registry.reached(first)
-    registry.notReached(first)
+    registry.notReached(first, .kind(.didEnterBackground))
     registry.finishStep()
     #expect(registry.next()?.step.name == "the end of work")
   }

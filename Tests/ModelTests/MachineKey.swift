@@ -96,7 +96,7 @@ extension LifecycleMachine {
     key.add(stop.overtakenPause?.severity ?? -1)
     guard let budget = stop.budget else { return key.add(-1) }
     key.add(left(until: budget.end, from: now))
-    key.add(left(until: budget.end(of: .kind(.didEnterBackground)), from: now))
+    key.add(left(until: budget.endBeforeSaves, from: now))
     key.add(budget.isHurried)
   }
 
@@ -113,9 +113,13 @@ extension LifecycleMachine {
       key.add(delivery.post == nil)
       key.add(delivery.outer.map { left(until: $0.deadline, from: now) } ?? -3)
       key.add(left(until: delivery.earliest, from: now))
+      key.add(left(until: delivery.turnEnd, from: now))
       for planned in delivery.waiting { key.add(Int(planned.observer.value) * 64 + planned.hook) }
       for entry in delivery.entries { key.add(entry.outcome.severity) }
-      for call in delivery.running { add(call, to: &key, at: now) }
+      for call in delivery.running {
+        add(call, to: &key, at: now)
+        key.add(calls[call].turn == delivery.turn)
+      }
     }
     let unfinished = calls.unfinished.sorted { $0.key.value < $1.key.value }
     for call in unfinished.flatMap(\.value) { add(call, to: &key, at: now) }

@@ -72,6 +72,8 @@ struct MachineSimulation: ~Copyable {
 
   private var steps = StepOracle()
   private var hooks: [CallID: Hook] = [:]
+  /// Those beside which another has begun: it need not be waited for any longer.
+  private var hadTurn: Set<CallID> = []
   private var observers: [Observer] = []
   private var lastID: UInt64 = 0
   private var holds = 0
@@ -561,7 +563,7 @@ struct MachineSimulation: ~Copyable {
     case .takesForReached where machine.registry.current != nil && lies(lie):
       machine.registry.reached(observer)
     case .forgetsAReached where machine.registry.current != nil && lies(lie):
-      machine.registry.notReached(observer)
+      machine.registry.notReached(observer, machine.registry.current!.step)
     case .forgetsAnObserver where lies(lie): _ = machine.registry.members.remove(observer)
     case .launchesAgain where lies(lie):
       if let again = machine.registry.members.remove(observer) {
@@ -681,15 +683,31 @@ struct MachineSimulation: ~Copyable {
       lasts: lasts)
   }
 
-  /// One after another, outside of concurrent phases.
+  /// One after another, outside of concurrent phases; but in a stop only until half of the time is over.
   private mutating func checkAlone(_ new: Call, isNested: Bool) {
     if isNested { return }
     let phase = { (id: ObserverID, observers: [Observer]) in observers.first { $0.id == id }?.phase
     }
     for (call, hook) in hooks where !hook.isNested && machine.calls.isCurrent(call) {
       let mine = phase(new.observer, observers)
-      if mine?.isConcurrent != true || mine != phase(hook.observer, observers) {
-        fail("\(new.step.name) begins while another hook runs")
+      if mine?.isConcurrent == true && mine == phase(hook.observer, observers) { continue }
+      if hadTurn.contains(call) { continue }
+      hadTurn.insert(call)
+      guard let budget = machine.stop.budget ?? machine.sleep.budget,
+        let other = machine.calls.find(call)
+      else { return fail("\(new.step.name) begins while another hook runs") }
+      let began = max(other.began, budget.began)
+      let isBefore = { (call: Call) in !call.constants.isOfTermination || call.step.endsWork }
+      if machine.isTerminating, isBefore(other), !isBefore(new) {
+        if now < budget.endBeforeSaves { fail("\(new.step.name) before the pauses are over") }
+        continue
+      }
+      let kind = isBefore(new) ? nil : new.step.kind
+      let last = budget.end(of: kind ?? .didEnterBackground).advanced(by: .zero - budget.moment)
+      // It may have had its turn by what was known then.
+      let isKnown = lastLimit < budget.began && budgetBeforeExtension == nil
+      if isKnown, (began.duration(to: now) + .nanoseconds(1)) * 2 < began.duration(to: last) {
+        fail("\(new.step.name) begins while another hook runs that has had no turn")
       }
     }
   }

@@ -86,12 +86,14 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     var delivery = Delivery(
       DeliveryID(value: 1), constants(together: together))
     var groups: [Range<Int>] = []
-    while let group = delivery.takeGroup() { groups.append(group) }
+    while let group = delivery.takeGroup(all: false, at: at(0)) { groups.append(group) }
     #expect(groups == [0..<1, 1..<4, 4..<5, 5..<7, 7..<8])
     delivery = Delivery(DeliveryID(value: 2), constants(together: together))
-    #expect(delivery.takeGroup() != nil && delivery.waiting.count == 7)
+    #expect(delivery.takeGroup(all: false, at: at(0)) != nil && delivery.waiting.count == 7)
+    #expect(delivery.takeGroup(all: true, at: at(0)) == 1..<8)
+    delivery = Delivery(DeliveryID(value: 3), constants(together: together))
     delivery.skipWaiting()
-    #expect(delivery.takeGroup() == nil)
+    #expect(delivery.takeGroup(all: false, at: at(0)) == nil)
   }
 
   /// Registrations are numbered from 1.
@@ -248,7 +250,7 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   @Test(arguments: [(4, false), (5, true)])
   func aPauseThatTheStopHasCutOffIsKept(ended: Int64, isKept: Bool) {
     var stop = Stop()
-    stop.begin(policy, overtaking: .background, at: at(5))
+    stop.begin(policy, overtaking: .background, .init(), at: at(5))
     let entry = LifecycleReport.Entry(
       notification: DidEnterBackground.self, outcome: .timedOut, duration: .seconds(1),
       name: .body, began: at(ended - 1), registration: 1)
@@ -258,19 +260,19 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   }
 
   @Test mutating func aShorterStopHasAShorterGrace() {
-    stop.begin(policy, overtaking: nil, at: at(0))
+    stop.begin(policy, overtaking: nil, .init(), at: at(0))
     #expect(stop.grace(policy) == .seconds(2))
     // A tenth is kept, since the service manager's clock started before: 1.8 s.
     stop.allow(.seconds(2), policy, at: at(0))
     #expect(stop.grace(policy) == .milliseconds(900))
     // And half of the rest is for the save.
-    let pause = stop.budget?.end(of: .kind(.didEnterBackground))
+    let pause = stop.budget?.endBeforeSaves
     #expect(pause == MonotonicTime(nanoseconds: 450_000_000))
   }
 
   /// The service manager was told of it.
   @Test mutating func timeThatWasGivenIsNotTakenBack() throws {
-    stop.begin(policy, overtaking: nil, at: at(0))
+    stop.begin(policy, overtaking: nil, .init(), at: at(0))
     stop.extend(by: .seconds(10), at: at(1))
     let end = try #require(stop.budget?.end)
     stop.allow(.seconds(5), policy, at: at(1))
@@ -288,10 +290,10 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   func aTimeThatIsOverLeavesTheReserve(now: Int64, end: Int64) throws {
     var stop = Stop()
     stop.allow(.seconds(90), policy, at: at(0))
-    stop.begin(policy, overtaking: nil, at: at(0))
+    stop.begin(policy, overtaking: nil, .init(), at: at(0))
     stop.allow(.seconds(4), policy, at: at(now))
     #expect(stop.budget?.end == MonotonicTime(nanoseconds: end * 1_000_000))
-    let pause = stop.budget?.end(of: .kind(.didEnterBackground))
+    let pause = stop.budget?.endBeforeSaves
     #expect(try #require(pause) > at(now))
   }
 
@@ -299,7 +301,7 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   @Test(arguments: [(999_999, 0), (1_000_000, 1)])
   func aWaitOfAMillisecondIsInTheReport(nanoseconds: Int64, preludes: Int) {
     var stop = Stop()
-    stop.begin(policy, overtaking: .reload, at: at(0))
+    stop.begin(policy, overtaking: .reload, .init(), at: at(0))
     let began = MonotonicTime(nanoseconds: nanoseconds)
     let transition = ActiveTransition(plan(.termination), at: began)
     #expect(stop.span(of: transition, to: at(1)).prelude.count == preludes)
@@ -308,7 +310,7 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   /// Found by a simulated life: systemd allows less than what has passed, and a hook asks for more.
   @Test(arguments: [0, 2]) func whereNothingIsLeftMoreTimeCountsFromNow(late: Int) throws {
     var stop = Stop()
-    stop.begin(policy, overtaking: nil, at: at(0))
+    stop.begin(policy, overtaking: nil, .init(), at: at(0))
     let over = try #require(stop.budget?.end).advanced(by: .seconds(late))
     stop.extend(by: .seconds(10), at: over)
     // And the reserve of five.

@@ -3,6 +3,17 @@ import DaemonSystemd
 
 @testable import DaemonLifecycle
 
+extension StopBudget {
+  /// When the hooks of a stop for a notification must be over.
+  func end(of kind: NotificationKind) -> MonotonicTime {
+    switch kind {
+    case .shouldSaveState: endOfSaves
+    case .willTerminate: end
+    default: endBeforeSaves
+    }
+  }
+}
+
 /// What an observer's hooks have seen of the daemon, and which hook must not follow: the oracle of simulation and
 /// explorer.
 struct ObserverHistory: Sendable {
@@ -30,13 +41,12 @@ struct ObserverHistory: Sendable {
   /// unless a second signal, or something outside, has cut the time short.
   static func missedCall(in exit: LifecycleExit, of budget: StopBudget?) -> String? {
     guard let budget, !budget.isHurried else { return nil }
-    let pausesEnd = budget.end(of: .kind(.didEnterBackground))
     let missed = exit.report.entries.first {
       guard case .skipped(.outOfTime) = $0.outcome else { return false }
       let time: Duration =
         switch $0.notification.flatMap({ NotificationKind($0) }) {
-        case .didEnterBackground: budget.began.duration(to: pausesEnd)
-        case .shouldSaveState: pausesEnd.duration(to: budget.end(of: .kind(.shouldSaveState)))
+        case .didEnterBackground: budget.began.duration(to: budget.endBeforeSaves)
+        case .shouldSaveState: budget.endBeforeSaves.duration(to: budget.endOfSaves)
         default: .zero
         }
       return time >= .seconds(1)
@@ -60,9 +70,10 @@ struct ObserverHistory: Sendable {
         later = takenBack.contains(entry.registration) ? entry.ended : entry.began
         continue
       }
+      // At the last call, beside one that runs still and is recorded after it.
       guard case .outOfTime = reason,
         let kind = entry.notification.flatMap({ NotificationKind($0) }),
-        later.duration(to: budget.end(of: .kind(kind))) >= .milliseconds(3)
+        max(later, entry.began).duration(to: budget.end(of: kind)) >= .milliseconds(3)
       else { continue }
       return "skipped for want of time, and there is time"
     }

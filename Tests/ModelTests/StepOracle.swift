@@ -78,8 +78,8 @@ struct StepOracle {
     // A pause is not cut off, and a step whose hooks were being searched for counts as begun.
     let overtaken = stepsOfTermination.prefix { $0 != "the end of work" }
     var steps = Array(stepsOfTermination.dropFirst(overtaken.count))
-    // Whose save was left behind is paused when that has been waited for, once.
-    if steps.count > 1, steps[1] == "DidEnterBackground" { steps.remove(at: 1) }
+    // Who was busy is paused when that has been waited for.
+    while steps.count > 1, steps[1] == "DidEnterBackground" { steps.remove(at: 1) }
     let isComplete = steps == ["the end of work", "ShouldSaveState", "WillTerminate"]
     return stepsOfTermination.isEmpty
       || isComplete && overtaken.count { $0 != "DidEnterBackground" } <= 1

@@ -137,7 +137,7 @@ final class KubernetesTests: XCTestCase {
     let budget = StopBudget(.init(configuration: configuration), allowed: nil, from: zero)
     func seconds(_ time: MonotonicTime) -> Int64 { time.nanoseconds / 1_000_000_000 }
     let drained = seconds(budget.drainEnd(.init(configuration: configuration)))
-    let hooks = seconds(budget.end(of: .kind(.didEnterBackground)))
+    let hooks = seconds(budget.endBeforeSaves)
     let end = seconds(budget.end)
     let last = seconds(budget.end.advanced(by: budget.exitGrace))
     let rows = try lines(of: "README.md").filter { $0.hasPrefix("| ") }

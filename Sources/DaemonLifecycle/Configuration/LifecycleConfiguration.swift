@@ -20,8 +20,8 @@ public struct LifecycleConfiguration: Sendable {
   ///
   /// The deadlines of hooks and the save reserve shrink with it, so that a pause that hangs does not cost the save.
   public var stopTimeout: Duration?
-  /// The part of ``stopTimeout`` that is reserved for ShouldSaveState, at most half. Default 10 s. After a second
-  /// terminating signal it is all the time that is left.
+  /// The part of ``stopTimeout`` that is reserved for ShouldSaveState, at most half, if an observer has a hook for it. Default
+  /// 10 s. After a second terminating signal it is all the time that is left.
   public var saveReserve: Duration
   /// How long the process may go on after the last hook of `runAndExit` before `_exit` ends it with the same status;
   /// `nil` for no limit. Default 2 s; at most half of ``stopTimeout``.

@@ -44,6 +44,10 @@ struct Call: Sendable {
   private(set) var limit = Limit.deadline
   /// Whether a stop waits for it once more, or has.
   private(set) var isAwaitedAgain = false
+  /// Whether its own delivery has gone on without it.
+  var hasOutlived = false
+  /// Its turn in its delivery; -1: it has had it in another.
+  var turn = 0
   /// Its index in its delivery's `running`.
   var runningIndex = 0
 
@@ -83,12 +87,17 @@ struct Call: Sendable {
     return true
   }
 
-  mutating func abandon() { limit = .abandoned }
+  mutating func abandon() { (limit, hasOutlived) = (.abandoned, true) }
 
   /// Whether it was abandoned before the stop, and still runs: it may be in a transaction. A health check has nothing to end.
   var isLeftBehind: Bool {
-    isAbandoned && progress == .begun && !isAwaitedAgain && !constants.isOfTermination
-      && !step.isHealthCheck
+    isAbandoned && progress == .begun && !isAwaitedAgain && turn >= 0
+      && !constants.isOfTermination && !step.isHealthCheck
+  }
+
+  /// It has had its turn, and goes on beside another delivery.
+  mutating func join(_ delivery: DeliveryID) {
+    (self.delivery, turn, hasOutlived) = (delivery, -1, true)
   }
 
   /// It is waited for once more, with the time that the stop has.
@@ -117,7 +126,9 @@ struct Call: Sendable {
   /// Lengthens the deadline, up to its own, to a budget that has grown. What is waited for once more has none.
   mutating func lengthen(to budget: CallTime, own: MonotonicTime) {
     let longer = isAwaitedAgain ? budget.deadline : min(own, budget.deadline)
-    if longer > deadline { (deadline, grace) = (longer, budget.grace) }
+    if longer > deadline, budget.end > deadline.advanced(by: grace) {
+      (deadline, grace) = (longer, budget.grace)
+    }
   }
 
   /// Extends the deadline. A limit that is nearer than the deadline does not shorten it. The grace must end with the
@@ -128,8 +139,7 @@ struct Call: Sendable {
   }
 }
 
-/// The time at which a call is cancelled, and the grace that follows: its own, or the limit that a budget sets for all
-/// calls of a group.
+/// The time at which a call is cancelled, and the grace that follows: its own, or the limit that a budget sets.
 struct CallTime: Sendable {
   let deadline: MonotonicTime
   let grace: Duration

@@ -5,14 +5,15 @@ import DaemonSystemd
 struct Calls: Sendable {
   /// The deliveries, the oldest first and so sorted by id. At most one is not nested.
   private(set) var deliveries: [Delivery] = []
-  /// The calls. Each is in exactly one of its delivery's `running` and `unfinished`; its `runningIndex` is its index in
-  /// the former.
+  /// The calls. Each is in its delivery's `running` or was abandoned; its `runningIndex` is its index in the former.
   private var calls = Slots<Call>()
   private var lastDelivery: UInt64 = 0
   /// The empty list of a delivery that is over, reused by the next.
   private var room: [CallID] = []
-  /// Abandoned calls that have not ended, by observer. No list is empty.
+  /// Calls that have not ended, and without which their own delivery has gone on, by observer. No list is empty.
   private(set) var unfinished: [ObserverID: [CallID]] = [:]
+  /// Calls of a delivery that was closed, and which run on beside the next, until that opens.
+  private var carried: [CallID] = []
 
   // MARK: Deliveries
 
@@ -21,13 +22,21 @@ struct Calls: Sendable {
     let id = DeliveryID(value: lastDelivery)
     deliveries.append(Delivery(id, constants, room: room))
     room = []
+    for call in carried {
+      if !calls[call].hasOutlived { unfinished[calls[call].observer, default: []].append(call) }
+      calls[call].join(id)
+      add(call, to: deliveries.count - 1)
+    }
+    carried = []
     return id
   }
 
-  /// Closes a delivery that is under way.
+  /// Closes a delivery that is under way. What runs in it goes on beside the next.
   mutating func close(_ id: DeliveryID) -> Delivery {
     var delivery = deliveries.remove(at: index(of: id)!)
+    carried += delivery.running
     room = delivery.takeRoom()
+    room.removeAll(keepingCapacity: true)
     return delivery
   }
 
@@ -35,6 +44,9 @@ struct Calls: Sendable {
   @inline(__always) private func index(of id: DeliveryID) -> Int? {
     deliveries.lastIndex { $0.id == id }
   }
+
+  /// That of the transition under way.
+  var current: DeliveryID? { deliveries.first { !$0.isNested }?.id }
 
   func contains(_ id: DeliveryID) -> Bool { index(of: id) != nil }
 
@@ -46,9 +58,9 @@ struct Calls: Sendable {
     _modify { yield &deliveries[index(of: id)!] }
   }
 
-  /// Whether the delivery is under way and none of its calls runs.
-  @inline(__always) func mayAdvance(_ id: DeliveryID) -> Bool {
-    index(of: id).map { deliveries[$0].running.isEmpty } ?? false
+  /// Whether the delivery is under way and its next call is due.
+  @inline(__always) func mayAdvance(_ id: DeliveryID, at now: MonotonicTime) -> Bool {
+    index(of: id).map { deliveries[$0].mayAdvance(at: now) } ?? false
   }
 
   // MARK: Calls
@@ -68,11 +80,15 @@ struct Calls: Sendable {
 
   mutating func begin(_ call: consuming Call) -> CallID {
     let delivery = index(of: call.delivery)!
-    let next = call.next
-    call.runningIndex = deliveries[delivery].running.count
+    call.turn = deliveries[delivery].turn
     let id = calls.insert(call)
-    deliveries[delivery].add(id, next: next)
+    add(id, to: delivery)
     return id
+  }
+
+  private mutating func add(_ id: CallID, to delivery: Int) {
+    calls[id].runningIndex = deliveries[delivery].running.count
+    deliveries[delivery].add(id, calls[id])
   }
 
   /// What a stop waits for once more, by observer.
@@ -84,15 +100,9 @@ struct Calls: Sendable {
 
   /// Has a delivery wait for a call that was abandoned.
   mutating func takeBack(_ id: CallID, into delivery: DeliveryID, grace: Duration) {
-    removeUnfinished(id, of: calls[id].observer)
     calls[id].join(delivery, grace: grace)
-    calls[id].runningIndex = self[delivery].running.count
-    self[delivery].add(id, next: calls[id].next)
-  }
-
-  private mutating func removeUnfinished(_ id: CallID, of observer: ObserverID) {
-    unfinished[observer]?.removeAll { $0 == id }
-    if unfinished[observer]?.isEmpty == true { unfinished[observer] = nil }
+    calls[id].turn = self[delivery].turn
+    add(id, to: index(of: delivery)!)
   }
 
   /// Gives a call what calls its hook.
@@ -116,7 +126,11 @@ struct Calls: Sendable {
   mutating func end(_ id: CallID) -> Call? {
     guard let call = calls.remove(id) else { return nil }
     if call.progress == .begun, call.isAbandoned || call.isAwaitedAgain { abandonedCount -= 1 }
-    if call.isAbandoned { removeUnfinished(id, of: call.observer) } else { leave(call) }
+    if !call.isAbandoned { leave(call) }
+    if call.hasOutlived {
+      unfinished[call.observer]?.removeAll { $0 == id }
+      if unfinished[call.observer]?.isEmpty == true { unfinished[call.observer] = nil }
+    }
     return call
   }
 
@@ -126,12 +140,12 @@ struct Calls: Sendable {
     leave(call)
     calls[id].abandon()
     if call.progress == .begun, !call.isAwaitedAgain { abandonedCount += 1 }
-    unfinished[call.observer, default: []].append(id)
+    if !call.hasOutlived { unfinished[call.observer, default: []].append(id) }
     return call
   }
 
   private mutating func leave(_ call: Call) {
-    if let moved = self[call.delivery].remove(at: call.runningIndex) {
+    if let moved = self[call.delivery].remove(call) {
       calls[moved].runningIndex = call.runningIndex
     }
   }
@@ -152,14 +166,14 @@ struct Calls: Sendable {
     self[id].running.reversed().filter { calls[$0].next <= now }
   }
 
-  mutating func findEarliest(in id: DeliveryID) {
+  mutating func findEarliest(in id: DeliveryID, at now: MonotonicTime) {
     self[id].set(
-      earliest: self[id].running.reduce(.distantFuture) { min($0, calls[$1].next) })
+      earliest: self[id].running.reduce(.distantFuture) { min($0, calls[$1].next) }, at: now)
   }
 
   // MARK: Observers
 
-  /// Whether an observer has an abandoned hook; it is then called only to save, and once.
+  /// Whether an observer has a hook that has outlived its delivery; it is then called only to save, and once.
   func isBusy(_ observer: ObserverID, for delivery: Delivery.Constants) -> Bool {
     guard !unfinished.isEmpty, let calls = unfinished[observer] else { return false }
     return !delivery.isSave || calls.contains { self.calls[$0].constants.isSave }

@@ -14,15 +14,13 @@ struct Delivery: Sendable {
     let hook: Int
     /// Whether it begins together with the call before it: a group is one call, and those together with it.
     let isTogether: Bool
-    /// Of the first of a group: what the group's end needs by limits of its own, such as a drain's.
-    var claim = Duration.zero
   }
 
   /// The frame of a delivery beside the transition under way, within a hook's time or a health check's.
   struct Outer: Sendable {
     /// The end of that time.
     let deadline: MonotonicTime
-    /// The step whose share of the stop budget it may use.
+    /// The step whose time of a stop it may use.
     let budgetStep: LifecycleStep
   }
 
@@ -56,14 +54,7 @@ struct Delivery: Sendable {
     }
 
     var isNested: Bool { outer != nil }
-  }
-
-  /// The place of a delivery in a budget.
-  struct Place: Sendable {
-    /// The step whose time it has.
-    let step: LifecycleStep
-    /// What comes after the group under way in this time, also in the deliveries that follow.
-    var others = StopBudget.Needs()
+    var budgetStep: LifecycleStep { outer?.budgetStep ?? step }
   }
 
   let id: DeliveryID
@@ -71,23 +62,28 @@ struct Delivery: Sendable {
 
   /// The first call that has not begun: all before have begun, were skipped or removed.
   private(set) var nextCall = 0
-  /// The claim of the group that was taken last.
-  private(set) var claim = Duration.zero
-  /// `nil` until a budget asks, and again when that has changed: it is found once, and not for each group.
-  var place: Place?
-  /// What the saves need, of which it may wait for some once more: found once, too.
-  var saves: StopBudget.Needs?
+  /// The turn under way, when it began, and how many of its calls run. All others that run have had theirs.
+  private(set) var turn = 0
+  private(set) var turnBegan: MonotonicTime
+  private var inTurn = 0
+  /// When those in turn are waited for no longer; the distant future: until they have ended.
+  private(set) var turnEnd = MonotonicTime.distantFuture
+  /// Whether the next step begins beside what has had its turn.
+  private var isFollowed = false
   private(set) var running: [CallID] = []
+  /// How many of them save.
+  private var saves = 0
   /// The most time that a call of the group under way was granted.
   var granted = Duration.zero
   private(set) var entries: [LifecycleReport.Entry] = []
-  /// A lower bound of `next` of all calls in `running`; it may be too early until the clock reaches it.
+  /// A lower bound of `turnEnd` and of `next` of all calls in `running`; it may be too early until the clock reaches it.
   private(set) var earliest = MonotonicTime.distantFuture
 
   /// - Parameter room: An empty list that was used before.
   init(_ id: DeliveryID, _ constants: Constants, room: consuming [CallID] = []) {
     self.id = id
     self.constants = constants
+    turnBegan = constants.began
     running = room
   }
 
@@ -98,21 +94,33 @@ struct Delivery: Sendable {
   var outer: Outer? { constants.outer }
   var isOfTermination: Bool { constants.isOfTermination }
   var isNested: Bool { constants.isNested }
-  var budgetStep: LifecycleStep { outer?.budgetStep ?? step }
+  var budgetStep: LifecycleStep { constants.budgetStep }
   private var calls: [PlannedCall] { constants.calls }
 
   // MARK: Pending calls
 
   var waiting: ArraySlice<PlannedCall> { calls[nextCall...] }
 
-  /// Takes the calls of the next group, which begin now; returns `nil` when none is left.
-  mutating func takeGroup() -> Range<Int>? {
+  /// Whether those in turn have ended, or had their time, and others come next: in a stop at last the saves, beside which
+  /// only saves may run.
+  func mayAdvance(at now: MonotonicTime) -> Bool {
+    if running.isEmpty { return true }
+    if isFollowed || nextCall < calls.count { return inTurn == 0 || turnEnd <= now }
+    return turnEnd <= now && saves == running.count
+  }
+
+  /// Takes the calls of the next group, or all that are left, whose turn begins now; returns `nil` when none is left.
+  mutating func takeGroup(all: Bool, at now: MonotonicTime) -> Range<Int>? {
     let (first, calls) = (nextCall, calls)
     guard first < calls.count else { return nil }
-    repeat { nextCall += 1 } while nextCall < calls.count && calls[nextCall].isTogether
-    (claim, granted) = (calls[first].claim, .zero)
-    place?.others.remove(claim)
+    repeat { nextCall += 1 } while nextCall < calls.count && (all || calls[nextCall].isTogether)
+    (turn, turnBegan, inTurn, granted) = (turn + 1, now, 0, .zero)
     return first..<nextCall
+  }
+
+  mutating func setTurnEnd(_ time: MonotonicTime, isFollowed: Bool) {
+    (turnEnd, self.isFollowed) = (time, isFollowed)
+    note(time)
   }
 
   /// Skips the calls that have not begun.
@@ -120,22 +128,26 @@ struct Delivery: Sendable {
 
   // MARK: Running calls
 
-  mutating func add(_ call: CallID, next: MonotonicTime) {
-    running.append(call)
-    note(next)
+  mutating func add(_ id: CallID, _ call: borrowing Call) {
+    running.append(id)
+    if call.turn == turn { inTurn += 1 }
+    if call.constants.isSave { saves += 1 }
+    note(call.next)
   }
 
   /// Removes a running call. Returns the call that takes its index: the last one, so that the time does not depend on
   /// the group's size.
-  mutating func remove(at index: Int) -> CallID? {
-    let last = running.removeLast()
+  mutating func remove(_ call: Call) -> CallID? {
+    let (index, last) = (call.runningIndex, running.removeLast())
+    if call.turn == turn { inTurn -= 1 }
+    if call.constants.isSave { saves -= 1 }
     if running.isEmpty { earliest = .distantFuture }
     guard index < running.count else { return nil }
     running[index] = last
     return last
   }
 
-  /// Ends the delivery, in which nothing runs, and returns its list for reuse.
+  /// Ends the delivery, and returns its list for reuse.
   mutating func takeRoom() -> [CallID] {
     defer { running = [] }
     return running
@@ -143,7 +155,9 @@ struct Delivery: Sendable {
 
   /// Notes a call's next deadline, which may be nearer than before.
   mutating func note(_ next: MonotonicTime) { earliest = min(earliest, next) }
-  mutating func set(earliest: MonotonicTime) { self.earliest = earliest }
+  mutating func set(earliest: MonotonicTime, at now: MonotonicTime) {
+    self.earliest = turnEnd <= now ? earliest : min(earliest, turnEnd)
+  }
 
   // MARK: Ended calls
 

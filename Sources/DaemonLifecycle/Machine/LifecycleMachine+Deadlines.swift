@@ -15,7 +15,7 @@ extension LifecycleMachine {
     let own = ownDeadline(of: member, constants.step, from: now)
     let outer = constants.outer?.deadline ?? .distantFuture
     // Nearly always there is no limit.
-    let budget = stop.budget != nil || sleep.budget != nil ? limit(of: id) : nil
+    let budget = isLimited ? limit(of: constants.budgetStep) : nil
     let limit = min(budget?.deadline ?? .distantFuture, outer)
     guard now.advanced(byNanoseconds: Self.leastNanoseconds) <= limit else {
       // Work is cancelled even so.
@@ -36,76 +36,7 @@ extension LifecycleMachine {
       ?? began.advanced(byNanoseconds: policy.hookNanoseconds)
   }
 
-  /// Returns the budget's limit for the group under way. `nil` unless draining, terminating, or suspending while logind
-  /// waits.
-  @inline(__always) mutating func limit(of id: DeliveryID) -> CallTime? {
-    // A health check stands beside a suspend, and has its own deadline.
-    let sleepBudget = calls[id].budgetStep.isHealthCheck ? nil : sleep.budget
-    guard let budget = stop.budget ?? sleepBudget else { return nil }
-    let place = calls[id].place ?? findPlace(of: id, in: budget)
-    let share = budget.share(
-      of: place.step, at: now, claim: calls[id].claim, beside: place.others)
-    return limit(share)
-  }
-
-  /// Returns the budget's limit for a call. A save that is waited for once more has the time of the saves, wherever it is
-  /// waited for.
-  mutating func limit(of call: Call) -> CallTime? {
-    guard call.isAwaitedAgain, call.step.isSave, let budget = stop.budget else {
-      return limit(of: call.delivery)
-    }
-    var saves = calls[call.delivery].saves ?? StopBudget.Needs()
-    if calls[call.delivery].saves == nil {
-      saves.add(plannedCalls(of: call.step)[...], claim: false)
-      calls[call.delivery].saves = saves
-    }
-    return limit(budget.share(of: call.step, at: now, beside: saves))
-  }
-
-  private func limit(_ share: Duration) -> CallTime {
-    let grace = policy.grace(in: share)
-    return CallTime(deadline: now.advanced(by: share - grace), grace: grace)
-  }
-
-  private mutating func findPlace(of id: DeliveryID, in budget: StopBudget) -> Delivery.Place {
-    let (step, later) = steps(of: id, in: budget)
-    var place = Delivery.Place(step: step)
-    if !isOvertaken(id) { place.others.add(calls[id].waiting) }
-    // A save that is cut off is not repeated, since its observer is busy: it has an equal part, whatever others claim.
-    let claim = !calls[id].budgetStep.isSave
-    for step in later { place.others.add(plannedCalls(of: step)[...], claim: claim) }
-    if later.contains(where: \.endsWork), !calls.leftBehind.isEmpty { place.others.addGroup() }
-    place.others.kept = budget.kept(for: place.others.groups + 1, of: place.step, at: now)
-    calls[id].place = place
-    return place
-  }
-
-  /// Returns the step whose time a delivery has, and those of a stop that share this time after it. What a stop finds under
-  /// way ends before the reserve for the saves that follow. A save under way shares that too, where nothing has to end before
-  /// them, or nothing could.
-  private mutating func steps(
-    of id: DeliveryID, in budget: StopBudget
-  ) -> (LifecycleStep, later: [LifecycleStep]) {
-    let step = calls[id].budgetStep
-    if stop.budget == nil { return (step, []) }
-    if step.isPause { return (step, [.workEnds]) }
-    // Who was busy is paused after it.
-    if case .workEnds = step { return (step, [.kind(.didEnterBackground)]) }
-    if calls[id].isOfTermination { return (step, []) }
-    let pauses: [LifecycleStep] = [.kind(.didEnterBackground), .workEnds]
-    if step.isSave,
-      budget.end(of: .workEnds) <= now
-        || calls.leftBehind.isEmpty && pauses.allSatisfy({ plannedCalls(of: $0).isEmpty })
-    {
-      return (step, [step])
-    }
-    return (.workEnds, pauses)
-  }
-
-  /// The calls of a step if it began now.
-  private mutating func plannedCalls(of step: LifecycleStep) -> [Delivery.PlannedCall] {
-    planCalls(of: registry.plan(step, cause: LifecycleCause(.api)), isNested: true)
-  }
+  // MARK: Warnings
 
   /// Warns of limits that a stop would cut off, when that is known rather than when it happens: once the launch has ended,
   /// and when a stop has another time than before.
@@ -114,30 +45,34 @@ extension LifecycleMachine {
   ///   at all others would cost each the more, the more there are.
   mutating func warnOfLimits(of newcomer: Member? = nil) {
     guard hasOwnLimits, registry.state != .launching, !isTerminating else { return }
-    let budget = StopBudget(policy, allowed: stop.allowed, from: now)
-    let step = LifecycleStep.workEnds
-    if let newcomer { return warnOfLimit(of: newcomer, in: budget.share(of: step, at: now)) }
-    // Also those that are in the background now.
-    let pauses = registry.plan(.kind(.didEnterBackground), cause: LifecycleCause(.api)) { _ in true
-    }
-    let calls = planCalls(of: pauses, isNested: true) + plannedCalls(of: step)
-    // As in a stop in which each takes all of its time.
-    var (others, time, share) = (StopBudget.Needs(), now, Duration.zero)
-    others.add(calls[...])
-    others.kept = budget.kept(for: max(1, others.groups), of: step, at: now)
-    for call in calls {
-      if !call.isTogether {
-        others.remove(call.claim)
-        share = budget.share(of: step, at: time, claim: call.claim, beside: others)
-        time = time.advanced(by: share)
+    var budget = StopBudget(policy, allowed: stop.allowed, from: now)
+    func time() -> Duration { max(.zero, now.duration(to: budget.endBeforeSaves)) }
+    // Looked for only where it matters, since that takes the longer, the more there are.
+    if let newcomer, !exceeds(newcomer, time()) { return }
+    budget.audience = audience(of: .willTerminate)
+    var left = time()
+    if let newcomer { return warnOfLimit(of: newcomer, in: left) }
+    // As in a stop in which each that has a limit takes its turn, also those that are in the background now.
+    var turn = Duration.zero
+    let pauses = registry.pausePlan { _ in true }
+    let ends = registry.plan(.workEnds, cause: pauses.cause)
+    for call in [pauses, ends].flatMap({ planCalls(of: $0, isNested: true) }) {
+      if !call.isTogether { (left, turn) = (left - turn, .zero) }
+      guard let member = registry.members[call.observer], let limit = member.timeout else {
+        continue
       }
-      if let member = registry.members[call.observer] { warnOfLimit(of: member, in: share) }
+      turn = max(turn, min(limit + policy.cancellationGrace, left / 2))
+      warnOfLimit(of: member, in: left)
     }
   }
 
+  private func exceeds(_ member: Member, _ time: Duration) -> Bool {
+    member.timeout.map { $0 > time - policy.grace(in: time) } ?? false
+  }
+
   private mutating func warnOfLimit(of member: Member, in share: Duration) {
+    guard let timeout = member.timeout, exceeds(member, share) else { return }
     let time = share - policy.grace(in: share)
-    guard let timeout = member.timeout, timeout > time else { return }
     (shortestSaid, longestSaid) = (min(timeout, shortestSaid), max(timeout, longestSaid))
     effects.publish(
       .warning(
@@ -150,14 +85,14 @@ extension LifecycleMachine {
   /// off until now.
   mutating func limitRunning(hasGrown: Bool = false) {
     for id in calls.deliveryIDs where !hasGrown || !calls[id].isNested {
-      (calls[id].place, calls[id].saves) = (nil, nil)
       for call in calls[id].running {
-        guard let limit = limit(of: calls[call]) else { continue }
-        let own = ownDeadline(of: calls[call].member, calls[id].step, from: calls[call].began)
+        guard let limit = limit(of: calls[call].constants.budgetStep) else { continue }
+        let own = ownDeadline(of: calls[call].member, calls[call].step, from: calls[call].began)
         calls.update(call) {
           if hasGrown { $0.lengthen(to: limit, own: own) } else { $0.limit(to: limit) }
         }
       }
+      setTurn(of: id)
     }
   }
 
@@ -175,8 +110,8 @@ extension LifecycleMachine {
           cancel(call)
         }
       }
-      calls.findEarliest(in: id)
       advance(id)
+      if calls.contains(id) { calls.findEarliest(in: id, at: now) }
     }
   }
 
@@ -192,7 +127,9 @@ extension LifecycleMachine {
     registry.members.update(call.observer) { $0.isBusy = true }
     // The observer of a hook that never begins was not notified: it is notified again once it is free, unless the daemon
     // terminates.
-    if call.progress < .begun, !calls[call.delivery].isNested { registry.notReached(call.observer) }
+    if call.progress < .begun, !call.constants.isNested {
+      registry.notReached(call.observer, call.step)
+    }
     let outcome: LifecycleReport.Outcome =
       switch call.progress {
       case .enqueued: .skipped(.noThread)
@@ -221,10 +158,11 @@ extension LifecycleMachine {
       let more = max(.zero, calls[id].granted - calls[call.delivery].granted)
       calls[call.delivery].granted += more
       stop.extend(by: more, at: now)
-    } else if let limit = limit(of: call) {
+    } else if let limit = limit(of: call.constants.budgetStep) {
       deadline = min(deadline, limit.deadline)
       grace = limit.grace
     }
+    for id in calls.deliveryIDs { setTurn(of: id) }
     calls.update(id) { $0.extend(to: deadline, grace: grace) }
     if let call = calls.find(id) {
       publishExtension(until: call.deadline.advanced(by: call.grace))

@@ -6,6 +6,7 @@ extension LifecycleMachine {
   /// Begins steps until one has calls to wait for, or there is none.
   mutating func pump() {
     while !isClosed {
+      if isTerminating { passOn() }
       // A transition may end without a last step: the rest of it was cancelled or replaced.
       guard let plan = registry.next() else {
         guard transition != nil, !registry.isInTransition else { return }
@@ -21,6 +22,14 @@ extension LifecycleMachine {
     }
   }
 
+  /// Ends the delivery of a stop that waits only for what has had its turn. Here, where the next begins at once: a call is
+  /// always in a delivery.
+  private mutating func passOn() {
+    guard let id = calls.current else { return }
+    advance(id)
+    if calls.contains(id), calls[id].waiting.isEmpty, calls[id].mayAdvance(at: now) { finish(id) }
+  }
+
   /// Begins a delivery; one beside the transition under way has a frame.
   mutating func begin(_ plan: LifecycleRegistry.Plan, outer: Delivery.Outer? = nil) {
     let planned = planCalls(of: plan, isNested: outer != nil)
@@ -31,6 +40,8 @@ extension LifecycleMachine {
     }
     if effects.announces { effects.messages.append(.announced(plan.step, plan.cause, at: now)) }
     if case .workEnds = plan.step { awaitAgain(in: delivery) }
+    // Those may be waited for first.
+    if !calls[delivery].running.isEmpty { setTurn(of: delivery) }
     advance(delivery)
   }
 
@@ -38,9 +49,7 @@ extension LifecycleMachine {
   private mutating func awaitAgain(in delivery: DeliveryID) {
     for id in calls.leftBehind {
       calls.takeBack(id, into: delivery, grace: policy.cancellationGrace)
-      if let limit = limit(of: calls[id]) { calls.update(id) { $0.limit(to: limit) } }
-      let observer = calls[id].observer
-      registry.members.update(observer) { $0.isBusy = calls.unfinished[observer] != nil }
+      if let limit = limit(of: calls[id].step) { calls.update(id) { $0.limit(to: limit) } }
     }
   }
 
@@ -76,21 +85,14 @@ extension LifecycleMachine {
     let type = plan.step.type.map { ObjectIdentifier($0) }
     planned.reserveCapacity(plan.members.count)
     var last: LifecyclePhase?
-    var group = 0
     for id in plan.members {
       guard let member = registry.members[id] else { continue }
       var hook = member.hook(for: type, plan.step)
       if case .workEnds = plan.step { hook = works[id]?.endsWithTheDaemon == true ? 0 : nil }
       if let hook {
-        let phase = member.phase
-        let isTogether = phase.isTogether(with: last)
-        if !isTogether { group = planned.count }
+        let isTogether = member.phase.isTogether(with: last)
         planned.append(.init(observer: id, hook: hook, isTogether: isTogether))
-        if plan.step.endsWork, let timeout = member.timeout {
-          let claim = timeout + policy.cancellationGrace
-          planned[group].claim = max(planned[group].claim, claim)
-        }
-        last = phase
+        last = member.phase
       } else if !isNested {
         // Members without a hook for it are reached in no time.
         registry.reached(id)
@@ -101,12 +103,19 @@ extension LifecycleMachine {
 
   // MARK: Calls
 
-  /// Begins group after group until one has a call that runs; ends the delivery after the last.
+  /// Begins group after group until one has a call that runs, and its turn; ends the delivery after the last.
   mutating func advance(_ id: DeliveryID) {
-    while calls.mayAdvance(id) {
-      if isOvertaken(id) { skipOvertaken(in: id) }
-      guard let group = calls[id].takeGroup() else { return finish(id) }
+    while calls.mayAdvance(id, at: now) {
+      if isOvertaken(id), !calls[id].waiting.isEmpty {
+        skipOvertaken(in: id)
+        continue
+      }
+      let all = isLimited && isLastCall(of: id)
+      guard let group = calls[id].takeGroup(all: all, at: now) else {
+        return calls[id].running.isEmpty ? finish(id) : ()
+      }
       for index in group { beginCall(index, in: id) }
+      if isLimited { setTurn(of: id) }
     }
   }
 
@@ -165,8 +174,13 @@ extension LifecycleMachine {
   /// Ends a call, whose hook has returned or was not called. A call that was withdrawn is not known any more.
   mutating func ended(_ id: CallID, _ end: CallEnd) {
     guard let call = calls.end(id) else { return }
+    if call.hasOutlived, calls.unfinished[call.observer] == nil {
+      registry.members.update(call.observer) { $0.isBusy = false }
+    }
     if call.isAbandoned { return endedLate(call, end) }
     record(end, of: call)
+    // Its observer may be paused now.
+    if call.hasOutlived { setTurn(of: call.delivery) }
     advance(call.delivery)
   }
 
@@ -216,9 +230,6 @@ extension LifecycleMachine {
     if case .completed = end, call.progress == .begun, !registry.isLaunchTransition {
       entered(call)
     }
-    if calls.unfinished[call.observer] == nil {
-      registry.members.update(call.observer) { $0.isBusy = false }
-    }
     let time = call.began.duration(to: now).forReading
     let how =
       switch end {
@@ -241,7 +252,15 @@ extension LifecycleMachine {
 
   // MARK: Ends
 
+  /// Ends a delivery. In a stop some of its calls may still run, beside what follows: the stop's report has them.
   mutating func finish(_ id: DeliveryID) {
+    for call in calls[id].running {
+      let (observer, name) = (calls[call].observer, calls[call].name)
+      registry.members.update(observer) { $0.isBusy = true }
+      guard !calls[id].isOfTermination else { continue }
+      calls[id].record(.skipped(.overtaken), of: name, observer, began: calls[call].began)
+      transition.update { $0.isOvertaken = true }
+    }
     let delivery = calls.close(id)
     let report = LifecycleReport(cause: delivery.cause, entries: delivery.entries)
     // The end of the subject has answered it.

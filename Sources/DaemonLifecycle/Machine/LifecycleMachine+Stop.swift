@@ -73,7 +73,7 @@ extension LifecycleMachine {
   // MARK: The termination
 
   mutating func beginTermination() {
-    stop.begin(policy, overtaking: transition?.kind, at: now)
+    stop.begin(policy, overtaking: transition?.kind, audience(of: .willTerminate), at: now)
     if let cause = registry.termination { effects.publish(.terminating(cause)) }
     requestStopTime()
     haltWork()
@@ -91,6 +91,13 @@ extension LifecycleMachine {
       effects.publish(.ended(.termination, report, .zero, snapshot))
       conclude(report)
     }
+  }
+
+  /// Whom a stop or a suspend calls after the pauses.
+  func audience(of last: NotificationKind) -> StopBudget.Audience {
+    StopBudget.Audience(
+      saves: registry.members.receive(.kind(.shouldSaveState)),
+      last: registry.members.receive(.kind(last)))
   }
 
   /// Requests the whole budget from a service manager whose limit is unknown: it may be shorter, and would then end in
@@ -210,6 +217,8 @@ extension LifecycleMachine {
       effects.answer(post)
     }
     isClosed = true
+    // Nothing begins beside what runs.
+    for id in calls.deliveryIDs { setTurn(of: id) }
     closeWork()
     effects.removed += registry.members.removeAll()
   }

@@ -5,7 +5,7 @@ import DaemonSystemd
 extension LifecycleMachine {
   mutating func beginTransition(_ plan: LifecycleRegistry.Plan) {
     var new = ActiveTransition(plan, at: now)
-    if plan.kind == .suspend { sleep.suspendBegins(at: now) }
+    if plan.kind == .suspend { sleep.suspendBegins(audience(of: .willSuspend), at: now) }
     // Without a service manager, no timer is set for it.
     if policy.hasServiceManager {
       new.progressDeadline = now.advanced(by: ActiveTransition.progressInterval)

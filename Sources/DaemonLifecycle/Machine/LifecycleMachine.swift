@@ -284,12 +284,19 @@ struct LifecycleMachine: ~Copyable, Sendable {
   }
 
   mutating func remove(_ ids: [ObserverID]) {
+    let save = LifecycleStep.kind(.shouldSaveState)
+    var wasSaver = false
     for id in ids {
       guard let observer = registry.members.remove(id) else { continue }
+      if stop.budget != nil, observer.receives(save) { wasSaver = true }
       effects.removed.append(observer)
       unentered.remove([id])
       withdrawCalls(of: id)
       removeWork(id)
+    }
+    if wasSaver, !registry.members.receive(save) {
+      stop.freeReserve()
+      limitRunning(hasGrown: true)
     }
     settleForeground()
   }

@@ -11,9 +11,8 @@ struct Sleep: Sendable {
   /// Set while a suspend is delivered that logind waits for.
   var budget: StopBudget?
 
-  /// Begins a suspend; half of its time is for the save.
-  mutating func suspendBegins(at now: MonotonicTime) {
+  mutating func suspendBegins(_ audience: StopBudget.Audience, at now: MonotonicTime) {
     guard let end = end.take(), end > now else { return }
-    budget = StopBudget(until: end, reserve: now.duration(to: end) / 2)
+    budget = StopBudget(from: now, until: end, audience)
   }
 }

@@ -91,9 +91,10 @@ struct Stop: Sendable {
 
   mutating func begin(
     _ policy: LifecycleMachine.Policy, overtaking transition: LifecycleTransition?,
-    at now: MonotonicTime
+    _ audience: StopBudget.Audience, at now: MonotonicTime
   ) {
     if budget == nil { budget = StopBudget(policy, allowed: allowed, from: now) }
+    budget.update { $0.audience = audience }
     phase = .stopping(Start(time: now, overtaken: transition))
   }
 
@@ -109,6 +110,9 @@ struct Stop: Sendable {
       phase = .draining(event, until: budget.drainEnd(policy))
     }
   }
+
+  /// Nobody saves any more: what comes before the saves has their time.
+  mutating func freeReserve() { budget.update { $0.audience.saves = false } }
 
   mutating func expedite(at now: MonotonicTime) { budget.update { $0.expedite(at: now) } }
 

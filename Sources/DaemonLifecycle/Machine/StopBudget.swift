@@ -1,12 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// The time of a termination, and how it is divided.
+/// The time of a termination, or of a suspend that logind waits for, and when what must be over.
+///
+/// What comes before the saves leaves them their reserve, and the saves leave WillTerminate, or WillSuspend, a moment: where
+/// somebody is called for it.
 struct StopBudget {
+  /// Whom a stop calls after the pauses.
+  struct Audience {
+    var saves = true
+    var last = false
+  }
+
   /// The time at which the last hook must have ended.
   private(set) var end: MonotonicTime
-  /// The time reserved for ShouldSaveState; everything else must end before.
+  /// The time reserved for ShouldSaveState.
   private var reserve: Duration
+  /// The time for the last notification, and for those who have had no turn: all who are left are called then.
+  private(set) var moment: Duration
+  var audience = Audience()
   /// The time reserved for the process's exit after the last hook: at most half, so that a short stop leaves the hooks
   /// some time.
   private(set) var exitGrace: Duration
@@ -25,14 +37,18 @@ struct StopBudget {
     began = now
     end = now.advanced(by: total)
     reserve = min(policy.saveReserve, total / 2)
+    moment = Self.moment(of: total)
   }
 
-  init(until end: MonotonicTime, reserve: Duration) {
-    self.end = end
-    self.reserve = reserve
-    exitGrace = .zero
-    began = end
+  /// Half of the time is for the saves.
+  init(from now: MonotonicTime, until end: MonotonicTime, _ audience: Audience) {
+    let total = now.duration(to: end)
+    (began, self.end, reserve, exitGrace) = (now, end, total / 2, .zero)
+    moment = Self.moment(of: total)
+    self.audience = audience
   }
+
+  private static func moment(of total: Duration) -> Duration { min(.seconds(1), total / 16) }
 
   /// Returns the whole time, with a margin to what the service manager allows, since its clock started earlier.
   private static func whole(_ configured: Duration?, allowed: Duration?) -> Duration {
@@ -54,16 +70,17 @@ struct StopBudget {
     _ allowed: Duration, _ policy: LifecycleMachine.Policy, at now: MonotonicTime
   ) {
     let known = StopBudget(policy, allowed: allowed, from: began)
-    guard known.end < end ? !isExtended : !isHurried else { return }
+    guard known.end != end, known.end < end ? !isExtended : !isHurried else { return }
     end = max(known.end, min(end, now.advanced(by: known.reserve)))
     reserve = min(known.reserve, max(.zero, now.duration(to: end)) / 2)
     exitGrace = known.exitGrace
+    moment = Self.moment(of: max(.zero, now.duration(to: end)))
   }
 
   /// Returns the time at which a drain must end: before the save reserve, with the time of one hook left, or half of
   /// the rest if that is less.
   func drainEnd(_ policy: LifecycleMachine.Policy) -> MonotonicTime {
-    let free = max(.zero, began.duration(to: end(of: .kind(.didEnterBackground))))
+    let free = max(.zero, began.duration(to: endBeforeSaves))
     let hook = policy.hookTimeout + policy.cancellationGrace
     return began.advanced(by: min(policy.stopDelay, free - min(hook, free / 2)))
   }
@@ -75,65 +92,13 @@ struct StopBudget {
     isExtended = true
   }
 
-  /// Returns the time at which a step must be over. Steps after the save may use its remaining time.
-  func end(of step: LifecycleStep) -> MonotonicTime {
-    switch step.kind {
-    case .shouldSaveState, .willTerminate, .willSuspend: end
-    default: end.advanced(by: .zero - reserve)
-    }
+  /// When everything that comes before the saves must be over. After a second signal it is, whoever saves.
+  var endBeforeSaves: MonotonicTime {
+    audience.saves || isHurried ? endOfSaves.advanced(by: .zero - reserve) : endOfSaves
   }
 
-  /// The least share, or half of what is left if that is less, so that one that hangs leaves the others some: where there are
-  /// so many groups that their equal shares are of no use, what each leaves is enough for the next.
-  private static let leastShare = Duration.milliseconds(100)
-
-  /// Returns how long a group may take beside others that come after it: an equal share of the step's time, so that one
-  /// hook that hangs does not take the others' time. What it leaves is theirs. Zero when no time is left.
-  ///
-  /// A group with a limit of its own, such as a drain's, claims that limit first. Where there is not enough for all claims,
-  /// none leaves another less than an equal part. A second, or half of an equal share, is kept for each group.
-  func share(
-    of step: LifecycleStep, at now: MonotonicTime, claim: Duration = .zero,
-    beside others: Needs = Needs()
-  ) -> Duration {
-    let time = time(of: step, at: now)
-    let groups = others.groups + 1
-    let kept = min(others.kept, time / groups)
-    let room = time - kept * groups
-    let own = min(claim, max(room / (others.claims + 1), room - others.claimed))
-    let share = kept + own + max(.zero, room - claim - others.claimed) / groups
-    return max(share, min(Self.leastShare, time / 2))
-  }
-
-  /// Returns what is kept for each of some groups, whatever others claim. It is found once: those that hang would take a part
-  /// of it from group to group.
-  func kept(for groups: Int, of step: LifecycleStep, at now: MonotonicTime) -> Duration {
-    min(.seconds(1), time(of: step, at: now) / groups / 2)
-  }
-
-  private func time(of step: LifecycleStep, at now: MonotonicTime) -> Duration {
-    max(.zero, now.duration(to: end(of: step)))
-  }
-
-  /// What groups need of a budget: how many they are, how many of them claim a limit of their own, and the sum of that.
-  struct Needs: Sendable {
-    private(set) var (groups, claims, claimed) = (0, 0, Duration.zero)
-    /// What each of them, and the one beside them, has in any case.
-    var kept = Duration.zero
-
-    mutating func add(_ calls: ArraySlice<Delivery.PlannedCall>, claim: Bool = true) {
-      for call in calls where !call.isTogether { count(1, claim ? call.claim : .zero) }
-    }
-
-    mutating func addGroup() { count(1, .zero) }
-
-    mutating func remove(_ claim: Duration) { count(-1, claim) }
-
-    private mutating func count(_ sign: Int, _ claim: Duration) {
-      groups += sign
-      if claim > .zero { (claims, claimed) = (claims + sign, claimed + claim * sign) }
-    }
-  }
+  /// When the saves must be over.
+  var endOfSaves: MonotonicTime { audience.last ? end.advanced(by: .zero - moment) : end }
 }
 
 extension StopBudget {

@@ -158,6 +158,13 @@ struct LifecycleMembers: Sendable {
     counts.count(where: isWanted) > 0
   }
 
+  /// Whether one that was launched has a hook for a step.
+  func receive(_ step: LifecycleStep) -> Bool {
+    observers.indices.contains {
+      progress[$0].reachedState != .launching && observers[$0]?.receives(step) == true
+    }
+  }
+
   /// The number of places, including those of removed members.
   var placesForTesting: Int { groups.reduce(0) { $0 + $1.ids.count } }
 

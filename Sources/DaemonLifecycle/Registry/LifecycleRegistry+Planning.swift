@@ -13,6 +13,9 @@ extension LifecycleRegistry {
   /// Whether the daemon is in the foreground and not about to leave it.
   var isServing: Bool { state == .foreground && backgroundReasons.isEmpty && termination == nil }
 
+  /// Whether work is still to end in the termination.
+  var endsWork: Bool { if case .workEnds? = steps.first { true } else { false } }
+
   /// Whether the launch is under way. It is not held back, since the hold may depend on it.
   var isLaunchTransition: Bool { transitionKind == .launch && isInTransition }
 
@@ -78,6 +81,16 @@ extension LifecycleRegistry {
   func plan(_ step: LifecycleStep, cause: LifecycleCause) -> Plan {
     let change = step.change
     return plan(step, cause: cause) { $0.shouldReceive(change) }
+  }
+
+  /// Whether a termination pauses a member now: one in the foreground, which the state does not say, since an upward step may
+  /// have been overtaken midway. One that is busy is paused when it is free, or nobody waits for it any longer.
+  func isToPause(_ member: LifecycleMembers.ObserverProgress) -> Bool {
+    member.reachedState == .foreground && !member.isBusy
+  }
+
+  func pausePlan(to isIncluded: (LifecycleMembers.ObserverProgress) -> Bool) -> Plan {
+    plan(.kind(.didEnterBackground), cause: termination ?? LifecycleCause(.api), to: isIncluded)
   }
 
   /// Plans a step with the members that satisfy a condition.

@@ -164,8 +164,8 @@ struct LifecycleRegistry: Sendable {
 
   /// Notes that the hook with which a member was reached did not begin, so it was not notified. It is notified again
   /// when it is not busy and not in the daemon's state; but while terminating it is not notified of the pause again.
-  mutating func notReached(_ id: ObserverID) {
-    guard let step = current?.step, termination == nil || !step.isPause else { return }
+  mutating func notReached(_ id: ObserverID, _ step: LifecycleStep) {
+    guard termination == nil || !step.isPause else { return }
     members.update(id) { member in
       switch step.change {
       case .state(_, let earlier): member.reachedState = earlier
@@ -223,15 +223,12 @@ struct LifecycleRegistry: Sendable {
 
   private mutating func nextTerminationStep() -> Plan? {
     state = .background
-    // Members in the foreground, and not the state: an upward step may have been overtaken midway. One that is busy is paused
-    // when what it is busy with has been waited for, which is done before work ends.
-    let haveWaited = if case .workEnds? = steps.first { false } else { true }
-    func isToPause(_ member: LifecycleMembers.ObserverProgress) -> Bool {
-      member.reachedState == .foreground && (haveWaited || !member.isBusy)
+    if members.contains(where: isToPause) { return pausePlan(to: isToPause) }
+    // Nobody waits any longer for what the others are busy with.
+    let isInForeground = { (member: LifecycleMembers.ObserverProgress) in
+      member.reachedState == .foreground
     }
-    if members.contains(where: isToPause) {
-      return plan(.kind(.didEnterBackground), cause: transitionCause, to: isToPause)
-    }
+    if !endsWork, members.contains(where: isInForeground) { return pausePlan(to: isInForeground) }
     guard !steps.isEmpty else { return nil }
     let step = steps.removeFirst()
     return plan(step, cause: transitionCause)

@@ -38,7 +38,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
       case outOfTime
       /// The system had no thread to run it on.
       case noThread
-      /// A termination overtook the delivery.
+      /// A stop has overtaken the delivery. Where the hook was called, its end is in the stop's report.
       case overtaken
       /// An earlier hook for the foreground did not complete, so the body of a `foreground { … }` did not begin.
       case earlierHookFailed

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonSystemd
+
+// How long a call has in a stop, and how long it is waited for. What comes before the saves must be over when their reserve
+// begins, and the saves a moment before the end: `StopBudget`. Until then each is called in its order and may take what it
+// needs, up to its limit. It is waited for as long as the limits of those after it still fit, and at least for half of the
+// time that is left; then the next is called beside it, and a moment before the end all who are left, together.
+extension LifecycleMachine {
+  /// Whether what is called has to be over at some time: in a drain, a stop, and a suspend that logind waits for.
+  @inline(__always) var isLimited: Bool { stop.budget != nil || sleep.budget != nil }
+
+  /// Returns when what is called for a step must be over; `nil` where nothing has to be.
+  private func end(of step: LifecycleStep) -> MonotonicTime? {
+    // A health check stands beside a suspend, and has its own deadline.
+    guard let budget = stop.budget ?? (step.isHealthCheck ? nil : sleep.budget) else { return nil }
+    return switch step.kind {
+    case .shouldSaveState: budget.endOfSaves
+    case .willTerminate: budget.end
+    case .willSuspend where stop.budget == nil: budget.end
+    default: budget.endBeforeSaves
+    }
+  }
+
+  /// Returns the limit for what is called for a step.
+  mutating func limit(of step: LifecycleStep) -> CallTime? {
+    guard let end = end(of: step) else { return nil }
+    let grace = policy.grace(in: max(.zero, now.duration(to: end)))
+    return CallTime(deadline: end.advanced(by: .zero - grace), grace: grace)
+  }
+
+  // MARK: Turns
+
+  /// Whether a stop goes on beside what is left of a delivery.
+  private func isBeforeSaves(_ id: DeliveryID) -> Bool {
+    isTerminating && registry.state != .terminated && !isClosed && !calls[id].isNested
+      && (!calls[id].isOfTermination || calls[id].step.endsWork)
+  }
+
+  /// Returns when a delivery must be over, and how long before that all who are left are called.
+  private func end(of id: DeliveryID) -> (MonotonicTime, moment: Duration)? {
+    let step = isBeforeSaves(id) ? .workEnds : calls[id].budgetStep
+    guard let end = end(of: step), let budget = stop.budget ?? sleep.budget else { return nil }
+    return (min(end, calls[id].outer?.deadline ?? .distantFuture), budget.moment)
+  }
+
+  func isLastCall(of id: DeliveryID) -> Bool {
+    end(of: id).map { end, moment in end <= now.advanced(by: moment) } ?? false
+  }
+
+  /// Says until when those in turn are waited for.
+  mutating func setTurn(of id: DeliveryID) {
+    guard calls.contains(id), let (end, moment) = end(of: id) else { return }
+    let isBeforeSaves = isBeforeSaves(id)
+    let began = max(calls[id].turnBegan, stop.start?.time ?? calls[id].turnBegan)
+    let time = max(.zero, began.duration(to: end) - moment)
+    if let others = limits(after: id, isBeforeSaves, atLeast: moment, upTo: time / 2) {
+      calls[id].setTurnEnd(began.advanced(by: time - others), isFollowed: isBeforeSaves)
+    } else {
+      calls[id].setTurnEnd(isBeforeSaves ? end : .distantFuture, isFollowed: false)
+    }
+  }
+
+  /// Returns what those may take who are still to be called, in a delivery and in the steps after it; `nil` if there are none.
+  private mutating func limits(
+    after id: DeliveryID, _ isBeforeSaves: Bool, atLeast moment: Duration, upTo most: Duration
+  ) -> Duration? {
+    var sum: Duration?
+    var group = Duration.zero
+    func add(_ limit: Duration?, isTogether: Bool = false) {
+      if !isTogether { (sum, group) = ((sum ?? .zero) + group, .zero) }
+      group = max(group, moment, (limit ?? policy.hookTimeout) + policy.cancellationGrace)
+    }
+    var isEnough: Bool { sum.map { $0 + group >= most } ?? false }
+    func add(_ calls: ArraySlice<Delivery.PlannedCall>, of step: LifecycleStep) {
+      for call in calls {
+        if isEnough { return }
+        add(registry.members[call.observer]?.limit(of: step), isTogether: call.isTogether)
+      }
+    }
+    let waiting = isOvertaken(id) ? [] : calls[id].waiting
+    add(waiting, of: calls[id].step)
+    guard isBeforeSaves else { return sum.map { min(most, $0 + group) } }
+    // Those who wait in a pause would be counted twice.
+    if waiting.isEmpty {
+      let pause = registry.pausePlan(to: registry.isToPause)
+      add(planCalls(of: pause, isNested: true)[...], of: pause.step)
+    }
+    if registry.endsWork, !isEnough {
+      if !calls.leftBehind.isEmpty { add(nil) }
+      let ends = registry.plan(.workEnds, cause: calls[id].cause)
+      add(planCalls(of: ends, isNested: true)[...], of: ends.step)
+    }
+    return sum.map { min(most, $0 + group) }
+  }
+}
