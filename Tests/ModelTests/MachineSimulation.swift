@@ -703,7 +703,7 @@ struct MachineSimulation: ~Copyable {
         continue
       }
       let kind = isBefore(new) ? nil : new.step.kind
-      let last = budget.end(of: kind ?? .didEnterBackground).advanced(by: .zero - budget.moment)
+      let last = budget.end(of: kind ?? .didEnterBackground).advanced(byNanoseconds: -budget.moment)
       // It may have had its turn by what was known then.
       let isKnown = lastLimit < budget.began && budgetBeforeExtension == nil
       if isKnown, (began.duration(to: now) + .nanoseconds(1)) * 2 < began.duration(to: last) {

@@ -17,6 +17,7 @@ extension LifecycleMachine.Policy {
     escalationDelay = configuration.escalationDelay?.bounded
     stopDelay = configuration.stopDelay.bounded
     hookNanoseconds = hookTimeout.saturatedNanoseconds
+    graceNanoseconds = cancellationGrace.saturatedNanoseconds
     self.hasServiceManager = hasServiceManager
     self.watchdogPeriod = watchdogPeriod
   }

@@ -47,7 +47,7 @@ struct Call: Sendable {
   /// Whether its own delivery has gone on without it.
   var hasOutlived = false
   /// Its turn in its delivery; -1: it has had it in another.
-  var turn = 0
+  var turn: Int32 = 0
   /// Its index in its delivery's `running`.
   var runningIndex = 0
 

@@ -25,7 +25,7 @@ struct Calls: Sendable {
     for call in carried {
       if !calls[call].hasOutlived { unfinished[calls[call].observer, default: []].append(call) }
       calls[call].join(id)
-      add(call, to: deliveries.count - 1)
+      add(call, to: id)
     }
     carried = []
     return id
@@ -80,15 +80,19 @@ struct Calls: Sendable {
 
   mutating func begin(_ call: consuming Call) -> CallID {
     let delivery = index(of: call.delivery)!
-    call.turn = deliveries[delivery].turn
+    let (next, turn, isSave) = (call.next, deliveries[delivery].turn, call.constants.isSave)
+    call.runningIndex = deliveries[delivery].running.count
+    call.turn = turn
     let id = calls.insert(call)
-    add(id, to: delivery)
+    deliveries[delivery].add(id, next: next, turn: turn, isSave: isSave)
     return id
   }
 
-  private mutating func add(_ id: CallID, to delivery: Int) {
-    calls[id].runningIndex = deliveries[delivery].running.count
-    deliveries[delivery].add(id, calls[id])
+  /// Has a delivery wait for a call of another.
+  private mutating func add(_ id: CallID, to delivery: DeliveryID) {
+    calls[id].runningIndex = self[delivery].running.count
+    let call = calls[id]
+    self[delivery].add(id, next: call.next, turn: call.turn, isSave: call.constants.isSave)
   }
 
   /// What a stop waits for once more, by observer.
@@ -102,7 +106,7 @@ struct Calls: Sendable {
   mutating func takeBack(_ id: CallID, into delivery: DeliveryID, grace: Duration) {
     calls[id].join(delivery, grace: grace)
     calls[id].turn = self[delivery].turn
-    add(id, to: index(of: delivery)!)
+    add(id, to: delivery)
   }
 
   /// Gives a call what calls its hook.
@@ -145,7 +149,10 @@ struct Calls: Sendable {
   }
 
   private mutating func leave(_ call: Call) {
-    if let moved = self[call.delivery].remove(call) {
+    let isSave = call.constants.isSave
+    if let moved = self[call.delivery].remove(
+      at: call.runningIndex, turn: call.turn, isSave: isSave)
+    {
       calls[moved].runningIndex = call.runningIndex
     }
   }

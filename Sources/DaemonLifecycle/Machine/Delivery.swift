@@ -63,7 +63,7 @@ struct Delivery: Sendable {
   /// The first call that has not begun: all before have begun, were skipped or removed.
   private(set) var nextCall = 0
   /// The turn under way, when it began, and how many of its calls run. All others that run have had theirs.
-  private(set) var turn = 0
+  private(set) var turn: Int32 = 0
   private(set) var turnBegan: MonotonicTime
   private var inTurn = 0
   /// When those in turn are waited for no longer; the distant future: until they have ended.
@@ -128,19 +128,22 @@ struct Delivery: Sendable {
 
   // MARK: Running calls
 
-  mutating func add(_ id: CallID, _ call: borrowing Call) {
-    running.append(id)
-    if call.turn == turn { inTurn += 1 }
-    if call.constants.isSave { saves += 1 }
-    note(call.next)
+  mutating func add(_ call: CallID, next: MonotonicTime, turn: Int32, isSave: Bool) {
+    running.append(call)
+    count(1, turn, isSave)
+    note(next)
+  }
+
+  @inline(__always) private mutating func count(_ sign: Int, _ turn: Int32, _ isSave: Bool) {
+    if turn == self.turn { inTurn += sign }
+    if isSave { saves += sign }
   }
 
   /// Removes a running call. Returns the call that takes its index: the last one, so that the time does not depend on
   /// the group's size.
-  mutating func remove(_ call: Call) -> CallID? {
-    let (index, last) = (call.runningIndex, running.removeLast())
-    if call.turn == turn { inTurn -= 1 }
-    if call.constants.isSave { saves -= 1 }
+  mutating func remove(at index: Int, turn: Int32, isSave: Bool) -> CallID? {
+    let last = running.removeLast()
+    count(-1, turn, isSave)
     if running.isEmpty { earliest = .distantFuture }
     guard index < running.count else { return nil }
     running[index] = last

@@ -45,12 +45,12 @@ extension LifecycleMachine {
   ///   at all others would cost each the more, the more there are.
   mutating func warnOfLimits(of newcomer: Member? = nil) {
     guard hasOwnLimits, registry.state != .launching, !isTerminating else { return }
+    // Found once for all newcomers, since that takes the longer, the more there are.
+    if let newcomer, let timeBeforeSaves { return warnOfLimit(of: newcomer, in: timeBeforeSaves) }
     var budget = StopBudget(policy, allowed: stop.allowed, from: now)
-    func time() -> Duration { max(.zero, now.duration(to: budget.endBeforeSaves)) }
-    // Looked for only where it matters, since that takes the longer, the more there are.
-    if let newcomer, !exceeds(newcomer, time()) { return }
     budget.audience = audience(of: .willTerminate)
-    var left = time()
+    var left = max(.zero, now.duration(to: budget.endBeforeSaves))
+    timeBeforeSaves = left
     if let newcomer { return warnOfLimit(of: newcomer, in: left) }
     // As in a stop in which each that has a limit takes its turn, also those that are in the background now.
     var turn = Duration.zero
@@ -66,13 +66,9 @@ extension LifecycleMachine {
     }
   }
 
-  private func exceeds(_ member: Member, _ time: Duration) -> Bool {
-    member.timeout.map { $0 > time - policy.grace(in: time) } ?? false
-  }
-
-  private mutating func warnOfLimit(of member: Member, in share: Duration) {
-    guard let timeout = member.timeout, exceeds(member, share) else { return }
-    let time = share - policy.grace(in: share)
+  private mutating func warnOfLimit(of member: Member, in left: Duration) {
+    let time = left - policy.grace(in: left)
+    guard let timeout = member.timeout, timeout > time else { return }
     (shortestSaid, longestSaid) = (min(timeout, shortestSaid), max(timeout, longestSaid))
     effects.publish(
       .warning(

@@ -110,8 +110,7 @@ extension LifecycleMachine {
         skipOvertaken(in: id)
         continue
       }
-      let all = isLimited && isLastCall(of: id)
-      guard let group = calls[id].takeGroup(all: all, at: now) else {
+      guard let group = calls[id].takeGroup(all: isLimited && isLastCall(of: id), at: now) else {
         return calls[id].running.isEmpty ? finish(id) : ()
       }
       for index in group { beginCall(index, in: id) }
@@ -176,11 +175,11 @@ extension LifecycleMachine {
     guard let call = calls.end(id) else { return }
     if call.hasOutlived, calls.unfinished[call.observer] == nil {
       registry.members.update(call.observer) { $0.isBusy = false }
+      // A stop may pause it now, beside what it waits for.
+      if isTerminating, let id = calls.current { setTurn(of: id) }
     }
     if call.isAbandoned { return endedLate(call, end) }
     record(end, of: call)
-    // Its observer may be paused now.
-    if call.hasOutlived { setTurn(of: call.delivery) }
     advance(call.delivery)
   }
 

@@ -36,25 +36,30 @@ extension LifecycleMachine {
       && (!calls[id].isOfTermination || calls[id].step.endsWork)
   }
 
-  /// Returns when a delivery must be over, and how long before that all who are left are called.
-  private func end(of id: DeliveryID) -> (MonotonicTime, moment: Duration)? {
-    let step = isBeforeSaves(id) ? .workEnds : calls[id].budgetStep
-    guard let end = end(of: step), let budget = stop.budget ?? sleep.budget else { return nil }
-    return (min(end, calls[id].outer?.deadline ?? .distantFuture), budget.moment)
+  /// Returns when a delivery must be over, and when all who are left are called.
+  private func end(of id: DeliveryID, _ isBeforeSaves: Bool) -> (
+    MonotonicTime, last: MonotonicTime
+  )? {
+    let step = isBeforeSaves ? .workEnds : calls[id].budgetStep
+    guard var end = end(of: step), let budget = stop.budget ?? sleep.budget else { return nil }
+    end = min(end, calls[id].outer?.deadline ?? .distantFuture)
+    return (end, end.advanced(byNanoseconds: -budget.moment))
   }
 
   func isLastCall(of id: DeliveryID) -> Bool {
-    end(of: id).map { end, moment in end <= now.advanced(by: moment) } ?? false
+    end(of: id, isBeforeSaves(id)).map { $0.last <= now } ?? false
   }
 
   /// Says until when those in turn are waited for.
   mutating func setTurn(of id: DeliveryID) {
-    guard calls.contains(id), let (end, moment) = end(of: id) else { return }
+    guard calls.contains(id) else { return }
     let isBeforeSaves = isBeforeSaves(id)
+    guard let (end, last) = end(of: id, isBeforeSaves) else { return }
     let began = max(calls[id].turnBegan, stop.start?.time ?? calls[id].turnBegan)
-    let time = max(.zero, began.duration(to: end) - moment)
-    if let others = limits(after: id, isBeforeSaves, atLeast: moment, upTo: time / 2) {
-      calls[id].setTurnEnd(began.advanced(by: time - others), isFollowed: isBeforeSaves)
+    let time = max(0, last.nanoseconds - began.nanoseconds)
+    if let others = limits(after: id, isBeforeSaves, upTo: time / 2) {
+      let turnEnd = began.advanced(byNanoseconds: time - others)
+      calls[id].setTurnEnd(turnEnd, isFollowed: isBeforeSaves)
     } else {
       calls[id].setTurnEnd(isBeforeSaves ? end : .distantFuture, isFollowed: false)
     }
@@ -62,34 +67,55 @@ extension LifecycleMachine {
 
   /// Returns what those may take who are still to be called, in a delivery and in the steps after it; `nil` if there are none.
   private mutating func limits(
-    after id: DeliveryID, _ isBeforeSaves: Bool, atLeast moment: Duration, upTo most: Duration
-  ) -> Duration? {
-    var sum: Duration?
-    var group = Duration.zero
-    func add(_ limit: Duration?, isTogether: Bool = false) {
-      if !isTogether { (sum, group) = ((sum ?? .zero) + group, .zero) }
-      group = max(group, moment, (limit ?? policy.hookTimeout) + policy.cancellationGrace)
-    }
-    var isEnough: Bool { sum.map { $0 + group >= most } ?? false }
-    func add(_ calls: ArraySlice<Delivery.PlannedCall>, of step: LifecycleStep) {
-      for call in calls {
-        if isEnough { return }
-        add(registry.members[call.observer]?.limit(of: step), isTogether: call.isTogether)
-      }
-    }
+    after id: DeliveryID, _ isBeforeSaves: Bool, upTo most: Int64
+  ) -> Int64? {
+    let moment = (stop.budget ?? sleep.budget)?.moment ?? 0
+    var sum = Limits(moment: moment, most: most, grace: policy.graceNanoseconds)
     let waiting = isOvertaken(id) ? [] : calls[id].waiting
-    add(waiting, of: calls[id].step)
-    guard isBeforeSaves else { return sum.map { min(most, $0 + group) } }
+    add(waiting, of: calls[id].step, to: &sum)
+    guard isBeforeSaves else { return sum.total }
     // Those who wait in a pause would be counted twice.
     if waiting.isEmpty {
       let pause = registry.pausePlan(to: registry.isToPause)
-      add(planCalls(of: pause, isNested: true)[...], of: pause.step)
+      add(planCalls(of: pause, isNested: true)[...], of: pause.step, to: &sum)
     }
-    if registry.endsWork, !isEnough {
-      if !calls.leftBehind.isEmpty { add(nil) }
+    if registry.endsWork, !sum.isEnough {
+      if !calls.leftBehind.isEmpty { sum.add(policy.hookNanoseconds) }
       let ends = registry.plan(.workEnds, cause: calls[id].cause)
-      add(planCalls(of: ends, isNested: true)[...], of: ends.step)
+      add(planCalls(of: ends, isNested: true)[...], of: ends.step, to: &sum)
     }
-    return sum.map { min(most, $0 + group) }
+    return sum.total
+  }
+
+  private func add(
+    _ calls: ArraySlice<Delivery.PlannedCall>, of step: LifecycleStep, to sum: inout Limits
+  ) {
+    for call in calls {
+      if sum.isEnough { return }
+      let limit = registry.members[call.observer]?.limit(of: step)
+      sum.add(
+        limit?.saturatedNanoseconds ?? policy.hookNanoseconds, isTogether: call.isTogether)
+    }
+  }
+
+  /// A sum of limits in nanoseconds, at least a moment each, and up to the most: who begin together count once.
+  private struct Limits {
+    let moment, most, grace: Int64
+    private var isEmpty = true
+    private var (sum, group): (Int64, Int64) = (0, 0)
+
+    init(moment: Int64, most: Int64, grace: Int64) {
+      (self.moment, self.most, self.grace) = (moment, most, grace)
+    }
+
+    var isEnough: Bool { !isEmpty && sum + group >= most }
+    var total: Int64? { isEmpty ? nil : min(most, sum + group) }
+
+    mutating func add(_ limit: Int64, isTogether: Bool = false) {
+      isEmpty = false
+      if !isTogether { (sum, group) = (sum + group, 0) }
+      // No sum of two overflows.
+      group = max(group, min(most, max(moment, limit + grace)))
+    }
   }
 }

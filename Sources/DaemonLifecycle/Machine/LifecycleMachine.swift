@@ -16,8 +16,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
   struct Policy: Sendable {
     let hookTimeout, cancellationGrace, saveReserve, stopDelay: Duration
     let stopTimeout, exitGrace, escalationDelay: Duration?
-    /// `hookTimeout` in nanoseconds, computed once.
-    let hookNanoseconds: Int64
+    /// `hookTimeout` and `cancellationGrace` in nanoseconds, computed once.
+    let hookNanoseconds, graceNanoseconds: Int64
     /// Whether a service manager receives progress and extended deadlines.
     let hasServiceManager: Bool
     /// How long the service manager waits for a ping; `nil` without a watchdog.
@@ -51,6 +51,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
   private(set) var hasOwnLimits = false
   /// The shortest and the longest that a warning was about: a newcomer's between them is no news.
   var (shortestSaid, longestSaid) = (Duration.nanoseconds(Int64.max), Duration.zero)
+  /// What a stop leaves before the saves, when a warning last looked.
+  var timeBeforeSaves: Duration?
   /// The answers to posts that a stop refuses, by the type of what was posted: made once, since each names all observers.
   var refusals: [(type: ObjectIdentifier, entries: [LifecycleReport.Entry])] = []
   /// Answers the callers that wait for the launch, and for the end; `nil` while there are none. One closure for all:

@@ -14,10 +14,10 @@ struct StopBudget {
 
   /// The time at which the last hook must have ended.
   private(set) var end: MonotonicTime
-  /// The time reserved for ShouldSaveState.
-  private var reserve: Duration
+  /// The time reserved for ShouldSaveState, in nanoseconds.
+  private var reserve: Int64
   /// The time for the last notification, and for those who have had no turn: all who are left are called then.
-  private(set) var moment: Duration
+  private(set) var moment: Int64
   var audience = Audience()
   /// The time reserved for the process's exit after the last hook: at most half, so that a short stop leaves the hooks
   /// some time.
@@ -36,19 +36,21 @@ struct StopBudget {
     let total = max(.zero, whole - exitGrace)
     began = now
     end = now.advanced(by: total)
-    reserve = min(policy.saveReserve, total / 2)
-    moment = Self.moment(of: total)
+    reserve = min(policy.saveReserve, total / 2).saturatedNanoseconds
+    moment = Self.moment(from: now, to: end)
   }
 
   /// Half of the time is for the saves.
   init(from now: MonotonicTime, until end: MonotonicTime, _ audience: Audience) {
-    let total = now.duration(to: end)
-    (began, self.end, reserve, exitGrace) = (now, end, total / 2, .zero)
-    moment = Self.moment(of: total)
-    self.audience = audience
+    (began, self.end, exitGrace, self.audience) = (now, end, .zero, audience)
+    reserve = (end.nanoseconds - now.nanoseconds) / 2
+    moment = Self.moment(from: now, to: end)
   }
 
-  private static func moment(of total: Duration) -> Duration { min(.seconds(1), total / 16) }
+  /// A sixteenth, at most a second.
+  private static func moment(from now: MonotonicTime, to end: MonotonicTime) -> Int64 {
+    min(1_000_000_000, max(0, end.nanoseconds - now.nanoseconds) / 16)
+  }
 
   /// Returns the whole time, with a margin to what the service manager allows, since its clock started earlier.
   private static func whole(_ configured: Duration?, allowed: Duration?) -> Duration {
@@ -59,7 +61,7 @@ struct StopBudget {
 
   /// Handles the second signal: only the save reserve is left.
   mutating func expedite(at now: MonotonicTime) {
-    end = min(end, now.advanced(by: reserve))
+    end = min(end, now.advanced(byNanoseconds: reserve))
     isHurried = true
   }
 
@@ -71,10 +73,10 @@ struct StopBudget {
   ) {
     let known = StopBudget(policy, allowed: allowed, from: began)
     guard known.end != end, known.end < end ? !isExtended : !isHurried else { return }
-    end = max(known.end, min(end, now.advanced(by: known.reserve)))
-    reserve = min(known.reserve, max(.zero, now.duration(to: end)) / 2)
+    end = max(known.end, min(end, now.advanced(byNanoseconds: known.reserve)))
+    reserve = min(known.reserve, max(0, end.nanoseconds - now.nanoseconds) / 2)
     exitGrace = known.exitGrace
-    moment = Self.moment(of: max(.zero, now.duration(to: end)))
+    moment = Self.moment(from: now, to: end)
   }
 
   /// Returns the time at which a drain must end: before the save reserve, with the time of one hook left, or half of
@@ -87,18 +89,18 @@ struct StopBudget {
 
   /// Extends the budget. If nothing was left, the time counts from now, and the reserve is restored.
   mutating func extend(by extra: Duration, at now: MonotonicTime) {
-    if end <= now { end = now.advanced(by: reserve) }
+    if end <= now { end = now.advanced(byNanoseconds: reserve) }
     end = end.advanced(by: max(.zero, extra))
     isExtended = true
   }
 
   /// When everything that comes before the saves must be over. After a second signal it is, whoever saves.
   var endBeforeSaves: MonotonicTime {
-    audience.saves || isHurried ? endOfSaves.advanced(by: .zero - reserve) : endOfSaves
+    audience.saves || isHurried ? endOfSaves.advanced(byNanoseconds: -reserve) : endOfSaves
   }
 
   /// When the saves must be over.
-  var endOfSaves: MonotonicTime { audience.last ? end.advanced(by: .zero - moment) : end }
+  var endOfSaves: MonotonicTime { audience.last ? end.advanced(byNanoseconds: -moment) : end }
 }
 
 extension StopBudget {
