@@ -11,7 +11,7 @@ struct StepOracle {
   private var owesSaveAfterBackground = false
   private var stepsOfTermination: [String] = []
   /// The last call that began, and its own delivery.
-  private var last: (delivery: ObjectIdentifier, phase: LifecyclePhase, id: ObserverID)?
+  private var last: (delivery: Delivery.Constants, phase: LifecyclePhase, id: ObserverID)?
 
   /// Before the registry takes it in.
   mutating func request(_ event: LifecycleEvent, of registry: LifecycleRegistry) {
@@ -55,9 +55,8 @@ struct StepOracle {
   /// A call that is not nested begins: upward by phase and in the order added, downward in reverse.
   mutating func begin(_ call: Call, in phase: LifecyclePhase) -> String? {
     let id = call.observer
-    let delivery = ObjectIdentifier(call.constants)
-    defer { last = (delivery, phase, id) }
-    guard let last, last.delivery == delivery else { return nil }
+    defer { last = (call.constants, phase, id) }
+    guard let last, last.delivery === call.constants else { return nil }
     let isUpward = (last.phase, last.id) < (phase, id)
     return isUpward == call.step.isDownward ? "\(call.step.name) in the wrong order" : nil
   }

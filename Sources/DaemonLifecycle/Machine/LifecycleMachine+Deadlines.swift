@@ -154,7 +154,8 @@ extension LifecycleMachine {
       let more = max(.zero, calls[id].granted - calls[call.delivery].granted)
       calls[call.delivery].granted += more
       stop.extend(by: more, at: now)
-    } else if let limit = limit(of: call.constants.budgetStep) {
+    }
+    if let limit = limit(of: call.constants.budgetStep) {
       deadline = min(deadline, limit.deadline)
       grace = limit.grace
     }

@@ -65,57 +65,36 @@ extension LifecycleMachine {
     }
   }
 
-  /// Returns what those may take who are still to be called, in a delivery and in the steps after it; `nil` if there are none.
+  /// Returns what those may take who are still to be called, in a delivery and in the steps after it, at least a moment each;
+  /// `nil` if there are none.
   private mutating func limits(
     after id: DeliveryID, _ isBeforeSaves: Bool, upTo most: Int64
   ) -> Int64? {
     let moment = (stop.budget ?? sleep.budget)?.moment ?? 0
-    var sum = Limits(moment: moment, most: most, grace: policy.graceNanoseconds)
+    var sum: Int64?
+    func add(_ limit: Duration?) {
+      let limit = (limit?.saturatedNanoseconds ?? policy.hookNanoseconds) + policy.graceNanoseconds
+      // Each is at most the most, so that no sum overflows.
+      sum = min(most, (sum ?? 0) + min(most, max(moment, limit)))
+    }
+    func add(_ calls: ArraySlice<Delivery.PlannedCall>, of step: LifecycleStep) {
+      for call in calls where !call.isTogether {
+        if let sum, sum >= most { return }
+        add(registry.members[call.observer]?.limit(of: step))
+      }
+    }
     let waiting = isOvertaken(id) ? [] : calls[id].waiting
-    add(waiting, of: calls[id].step, to: &sum)
-    guard isBeforeSaves else { return sum.total }
+    add(waiting, of: calls[id].step)
     // Those who wait in a pause would be counted twice.
-    if waiting.isEmpty {
+    if isBeforeSaves, waiting.isEmpty {
       let pause = registry.pausePlan(to: registry.isToPause)
-      add(planCalls(of: pause, isNested: true)[...], of: pause.step, to: &sum)
+      add(planCalls(of: pause, isNested: true)[...], of: pause.step)
     }
-    if registry.endsWork, !sum.isEnough {
-      if !calls.leftBehind.isEmpty { sum.add(policy.hookNanoseconds) }
+    if isBeforeSaves, registry.endsWork, (sum ?? -1) < most {
+      if !calls.leftBehind.isEmpty { add(nil) }
       let ends = registry.plan(.workEnds, cause: calls[id].cause)
-      add(planCalls(of: ends, isNested: true)[...], of: ends.step, to: &sum)
+      add(planCalls(of: ends, isNested: true)[...], of: ends.step)
     }
-    return sum.total
-  }
-
-  private func add(
-    _ calls: ArraySlice<Delivery.PlannedCall>, of step: LifecycleStep, to sum: inout Limits
-  ) {
-    for call in calls {
-      if sum.isEnough { return }
-      let limit = registry.members[call.observer]?.limit(of: step)
-      sum.add(
-        limit?.saturatedNanoseconds ?? policy.hookNanoseconds, isTogether: call.isTogether)
-    }
-  }
-
-  /// A sum of limits in nanoseconds, at least a moment each, and up to the most: who begin together count once.
-  private struct Limits {
-    let moment, most, grace: Int64
-    private var isEmpty = true
-    private var (sum, group): (Int64, Int64) = (0, 0)
-
-    init(moment: Int64, most: Int64, grace: Int64) {
-      (self.moment, self.most, self.grace) = (moment, most, grace)
-    }
-
-    var isEnough: Bool { !isEmpty && sum + group >= most }
-    var total: Int64? { isEmpty ? nil : min(most, sum + group) }
-
-    mutating func add(_ limit: Int64, isTogether: Bool = false) {
-      isEmpty = false
-      if !isTogether { (sum, group) = (sum + group, 0) }
-      // No sum of two overflows.
-      group = max(group, min(most, max(moment, limit + grace)))
-    }
+    return sum
   }
 }
