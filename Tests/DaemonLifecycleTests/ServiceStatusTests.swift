@@ -94,6 +94,20 @@ import Testing
     #expect("\(fields)".contains("reloaded 12:00; SIGHUP is ignored"))
   }
 
+  /// Each change costs as much as what is shown.
+  @Test mutating func ofThousandsOfNotesTheFirstAreShown() {
+    launch()
+    for number in 1...4000 as ClosedRange<UInt64> {
+      _ = tell(.statusNote(.work("work", number), "\(number) has failed"))
+    }
+    let shown = (1...16).map { "; \($0) has failed" }.joined()
+    let status = "foreground since 12:00 (launch)"
+    #expect(tell(.statusNote(.work("work", 1), nil)).text.hasSuffix("; and 3983 more"))
+    #expect(
+      tell(.statusNote(.work("work", 1), "1 has failed"))
+        == [.status("\(status)\(shown); and 3984 more")])
+  }
+
   @Test mutating func aRejectedReloadSaysWhy() {
     launch()
     _ = tell(.began(.reload, Self.signal, at: time))

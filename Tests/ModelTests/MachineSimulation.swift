@@ -528,7 +528,7 @@ struct MachineSimulation: ~Copyable {
   private mutating func give(_ input: LifecycleMachine.Input) {
     if machine.stop.budget == nil { earlierLateness = lateness }
     let time = lies(.turnsTheClockBack) ? now.advanced(by: .seconds(-2)) : now
-    wasTerminating = machine.isTerminating
+    let isTerminating = machine.isTerminating
     if lie != .releasesUnderTheLock { ReleasePool.open() }
     releases.isLocked = true
     var effects = machine.take(input, at: time)
@@ -551,7 +551,11 @@ struct MachineSimulation: ~Copyable {
     for case let caller as Caller in effects.cancels where !lies(.losesACancel) {
       cancel(caller.call)
     }
-    for (id, _, action) in effects.works { perform(action, of: id) }
+    for (id, _, action) in effects.works {
+      // One that is performed before may have led to another input.
+      wasTerminating = isTerminating
+      perform(action, of: id)
+    }
     while let id = leaving.popLast() { give(.remove([id])) }
     for call in starts where !lies(.losesAStart) { start(call) }
   }

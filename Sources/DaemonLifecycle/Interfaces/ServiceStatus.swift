@@ -79,7 +79,7 @@ struct ServiceStatus {
   ) -> [NotifyField] {
     note(report, of: transition)
     note(reached, report.cause, clock)
-    if transition == .reload, !report.isOvertaken {
+    if transition == .reload, !report.isOvertaken, stopping == nil {
       // Shorter than `text(of:)`, since it stays until the next reload.
       let reasons = report.refusals.prefix(3).map(\.reason).joined(separator: "; ")
       setNote(
@@ -151,6 +151,8 @@ struct ServiceStatus {
     stopDelay = delay
     if stopping != nil { return status() }
     (stopping, isServing) = (cause, false)
+    // A stop has nothing to do with the last reload.
+    setNote(.reload, nil)
     return [.stopping] + status()
   }
 
@@ -160,9 +162,9 @@ struct ServiceStatus {
   }
 
   private mutating func setNote(_ kind: StatusNote, _ text: String?) {
-    notes.removeAll { $0.kind == kind }
-    guard let text else { return }
-    notes.insert((kind, text), at: notes.firstIndex { kind < $0.kind } ?? notes.endIndex)
+    let place = notes.partitioningIndex { $0.kind >= kind }
+    if place < notes.count, notes[place].kind == kind { notes.remove(at: place) }
+    if let text { notes.insert((kind, text), at: place) }
   }
 
   private mutating func statusNote(_ kind: StatusNote, _ text: String?) -> [NotifyField] {
@@ -181,13 +183,17 @@ struct ServiceStatus {
 
   // MARK: Status
 
+  /// More are a number: each change costs as much as what is shown.
+  private static let shownNotes = 16
+
   /// The state, its time and cause, and the notes; nothing when that was sent already.
   private mutating func status() -> [NotifyField] {
     let draining = stopDelay.map { "draining for \($0.forReading), then " } ?? ""
     let state = stopping.map { "\(draining)stopping: \($0)" } ?? phrase
-    // A stop has nothing to do with the last reload.
-    let notes = notes.filter { stopping == nil || $0.kind != .reload }
-    return status(state + notes.map { "; \($0.text)" }.joined())
+    let others = notes.count - Self.shownNotes
+    return status(
+      state + notes.prefix(Self.shownNotes).map { "; \($0.text)" }.joined()
+        + (others > 0 ? "; and \(others) more" : ""))
   }
 
   private mutating func status(_ text: String) -> [NotifyField] {

@@ -30,9 +30,12 @@ struct Works: Sendable {
   /// Returns those for which the clock has something to do.
   mutating func due(at now: MonotonicTime) -> [ObserverID] {
     guard deadline <= now else { return [] }
-    let due = known.filter { works[$0]!.deadline <= now }
+    var due: [ObserverID] = []
     deadline = .distantFuture
-    for work in works.values where work.deadline > now { deadline = min(deadline, work.deadline) }
-    return due
+    for (id, work) in works {
+      let next = work.deadline
+      if next <= now { due.append(id) } else { deadline = min(deadline, next) }
+    }
+    return due.sorted()
   }
 }
