@@ -5,6 +5,8 @@ import DaemonSystemd
 // begins, and the saves a moment before the end: `StopBudget`. Until then each is called in its order and may take what it
 // needs, up to its limit. It is waited for as long as the limits of those after it still fit, and at least for half of the
 // time that is left; then the next is called beside it, and a moment before the end all who are left, together.
+//
+// A half, since what is slow may need the next, as a server its database. A quarter would leave more behind one that hangs.
 extension LifecycleMachine {
   /// Whether what is called has to be over at some time: in a drain, a stop, and a suspend that logind waits for.
   @inline(__always) var isLimited: Bool { stop.budget != nil || sleep.budget != nil }
