@@ -189,11 +189,11 @@ struct ServiceStatus {
   /// The state, its time and cause, and the notes; nothing when that was sent already.
   private mutating func status() -> [NotifyField] {
     let draining = stopDelay.map { "draining for \($0.forReading), then " } ?? ""
-    let state = stopping.map { "\(draining)stopping: \($0)" } ?? phrase
-    let others = notes.count - Self.shownNotes
-    return status(
-      state + notes.prefix(Self.shownNotes).map { "; \($0.text)" }.joined()
-        + (others > 0 ? "; and \(others) more" : ""))
+    var text = stopping.map { "\(draining)stopping: \($0)" } ?? phrase
+    // Without a slice, whose type would be made at run time.
+    for index in 0..<min(notes.count, Self.shownNotes) { text += "; \(notes[index].text)" }
+    if notes.count > Self.shownNotes { text += "; and \(notes.count - Self.shownNotes) more" }
+    return status(text)
   }
 
   private mutating func status(_ text: String) -> [NotifyField] {
