@@ -8,17 +8,36 @@ import Testing
   private let first = ObserverID(value: 1)
   private let second = ObserverID(value: 2, slot: 1)
 
+  /// A step that was delivered.
+  private struct Delivered {
+    let step: LifecycleStep
+    let cause: LifecycleCause
+    let members: [ObserverID]
+    let kind: LifecycleTransition?
+    /// Whether its transition has ended with it.
+    let isLast: Bool
+  }
+
+  /// Delivers the next step, and ends a transition that is over.
+  @discardableResult private func deliverNext(
+    _ registry: inout LifecycleRegistry, reaches: Bool = true
+  ) -> Delivered? {
+    guard let next = registry.next() else { return nil }
+    let kind = registry.transition?.kind
+    for id in next.members where reaches { registry.reached(id, next.step.change) }
+    registry.finish(next.step)
+    return Delivered(
+      step: next.step, cause: next.cause, members: next.members, kind: kind,
+      isLast: registry.endTransition() != nil)
+  }
+
   /// Delivers all that there is to be delivered; the steps.
   @discardableResult private func deliver(
-    _ registry: inout LifecycleRegistry
-  ) -> [LifecycleRegistry.Plan] {
-    var plans: [LifecycleRegistry.Plan] = []
-    while let plan = registry.next() {
-      plans.append(plan)
-      for member in plan.members { registry.reached(member) }
-      registry.finishStep()
-    }
-    return plans
+    _ registry: inout LifecycleRegistry, reaches: Bool = true
+  ) -> [Delivered] {
+    var steps: [Delivered] = []
+    while let step = deliverNext(&registry, reaches: reaches) { steps.append(step) }
+    return steps
   }
 
   private func receive(_ kind: LifecycleRequest, _ registry: inout LifecycleRegistry) {
@@ -37,7 +56,7 @@ import Testing
     return registry
   }
 
-  private func names(_ plans: [LifecycleRegistry.Plan]) -> [String] { plans.map(\.step.name) }
+  private func names(_ steps: [Delivered]) -> [String] { steps.map(\.step.name) }
 
   // MARK: Transitions
 
@@ -61,27 +80,26 @@ import Testing
     registry.requests.launch = LifecycleCause(.api)
     _ = registry.next()
     #expect(registry.isLaunchTransition)
-    registry.finishStep()
+    registry.finish(.kind(.didFinishLaunching))
+    #expect(registry.endTransition() == nil)
     deliver(&registry)
     #expect(!registry.isLaunchTransition)
   }
 
   @Test func aCatchUpIsATransitionOfItsOwn() {
     var registry = launched(first)
-    let last = registry.transitionNumber
     registry.members.add(second, phase: .standard)
     let plans = deliver(&registry)
     #expect(names(plans) == ["DidFinishLaunching", "WillEnterForeground"])
     #expect(plans.allSatisfy { $0.kind == .catchUp && $0.members == [second] })
-    #expect(plans.allSatisfy { $0.transition > last })
+    #expect(plans.allSatisfy { $0.isLast })
   }
 
-  @Test func aTransitionHasANumberThatItsStepsShare() {
+  @Test func aTransitionEndsWithItsLastStep() {
     var registry = launched(first)
     receive(.reload, &registry)
     receive(.saveState, &registry)
-    let numbers = deliver(&registry).map(\.transition)
-    #expect(numbers.count == 3 && numbers[0] == numbers[1] && numbers[1] < numbers[2])
+    #expect(deliver(&registry).map(\.isLast) == [false, true, true])
   }
 
   /// Whether it was posted or not.
@@ -130,8 +148,8 @@ import Testing
     registry.requests.launch = LifecycleCause(.api)
     _ = registry.next()
     receive(.pause, &registry)
-    let isOver = registry.finishStep()
-    #expect(isOver && !registry.isInTransition)
+    registry.finish(.kind(.didFinishLaunching))
+    #expect(registry.endTransition() != nil && registry.transition == nil)
   }
 
   /// The poster may wait for its deinit.
@@ -145,19 +163,18 @@ import Testing
       _ = registry.receive(LifecycleEvent(.post(post.notification)), post: post)
       #expect(deliver(&registry).count == 1)
     }
-    #expect(released == nil && !registry.isInTransition)
+    #expect(released == nil && registry.transition == nil)
   }
 
   @Test func nothingIsInTransitionAfterAnAbort() {
     var registry = launched(first)
     _ = registry.receive(LifecycleEvent(.terminate))
     let plan = registry.next()
-    #expect(plan != nil && registry.isInTransition)
-    registry.abort()
-    #expect(!registry.isInTransition)
+    #expect(plan != nil && registry.transition != nil)
+    #expect(registry.abort() != nil && registry.transition == nil)
     // The step that was overtaken has ended.
-    let isOver = registry.finishStep()
-    #expect(isOver)
+    registry.finish(.kind(.didEnterBackground))
+    #expect(registry.endTransition() == nil)
     // Not even the pause, which the observer has not had.
     #expect(deliver(&registry).isEmpty && registry.state == .terminated)
   }
@@ -181,7 +198,7 @@ import Testing
     let plan = registry.next()
     #expect(plan?.step.name == "WillEnterForeground")
     _ = registry.receive(LifecycleEvent(.terminate))
-    registry.finishStep()
+    registry.finish(.kind(.willEnterForeground))
     #expect(registry.state == .background)
   }
 
@@ -190,11 +207,7 @@ import Testing
     var registry = launched(first)
     registry.members.update(first) { $0.isBusy = true }
     receive(.suspend, &registry)
-    var plans: [LifecycleRegistry.Plan] = []
-    while let plan = registry.next() {
-      plans.append(plan)
-      registry.finishStep()
-    }
+    let plans = deliver(&registry, reaches: false)
     #expect(names(plans) == ["DidEnterBackground", "ShouldSaveState", "WillSuspend"])
     #expect(plans.last?.members == [])
   }
@@ -205,13 +218,14 @@ import Testing
     for (request, isSuspended) in [(LifecycleRequest.suspend, false), (.wakeUp, true)] {
       receive(request, &registry)
       while let step = registry.next()?.step {
-        registry.reached(first)
+        registry.reached(first, step.change)
         if [.willSuspend, .didResume].contains(step.kind) {
           registry.notReached(first, step)
           #expect(registry.members.progress(of: first)?.isSuspended == isSuspended)
-          registry.reached(first)
+          registry.reached(first, step.change)
         }
-        registry.finishStep()
+        registry.finish(step)
+        _ = registry.endTransition()
       }
     }
   }
@@ -223,7 +237,7 @@ import Testing
     #expect(deliver(&registry).last?.step.name == "WillSuspend")
     registry.members.update(first) { $0.isBusy = true }
     receive(.wakeUp, &registry)
-    while registry.next() != nil { registry.finishStep() }
+    deliver(&registry, reaches: false)
     registry.members.update(first) { $0.isBusy = false }
     #expect(names(deliver(&registry)) == ["DidResume", "WillEnterForeground"])
   }
@@ -232,10 +246,11 @@ import Testing
   @Test func theTerminationPausesNobodyTwice() {
     var registry = launched(first)
     _ = registry.receive(LifecycleEvent(.terminate))
+    let pause = LifecycleStep.kind(.didEnterBackground)
     _ = registry.next()
-    registry.reached(first)
-    registry.notReached(first, .kind(.didEnterBackground))
-    registry.finishStep()
+    registry.reached(first, pause.change)
+    registry.notReached(first, pause)
+    registry.finish(pause)
     #expect(registry.next()?.step.name == "the end of work")
   }
 
@@ -299,8 +314,8 @@ import Testing
     registry.holds -= 1
     let plan = registry.next()
     #expect(plan != nil && !registry.isIdle)
-    registry.finishStep()
-    #expect(registry.isIdle)
+    registry.finish(.kind(.shouldSaveState))
+    #expect(registry.endTransition() != nil && registry.isIdle)
   }
 
   /// The delay lock is let go of when it is, and only then.
@@ -310,12 +325,12 @@ import Testing
     receive(.suspend, &registry)
     for step in ["DidEnterBackground", "ShouldSaveState", "WillSuspend"] {
       #expect(!registry.isSleepSettled)
-      let plan = registry.next()
-      #expect(plan?.step.name == step && !registry.isSleepSettled)
-      for member in plan?.members ?? [] { registry.reached(member) }
-      registry.finishStep()
+      guard let next = registry.next() else { break }
+      #expect(next.step.name == step && !registry.isSleepSettled)
+      for member in next.members { registry.reached(member, next.step.change) }
+      registry.finish(next.step)
     }
-    #expect(registry.isSleepSettled)
+    #expect(registry.endTransition() != nil && registry.isSleepSettled)
     receive(.saveState, &registry)
     _ = registry.next()
     #expect(registry.isSleepSettled, "what else is delivered does not matter")

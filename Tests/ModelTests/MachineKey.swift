@@ -11,7 +11,6 @@ extension LifecycleMachine {
     var copy = LifecycleMachine(policy)
     copy.registry = registry
     copy.calls = calls
-    copy.transition = transition
     copy.stop = stop
     copy.sleep = sleep
     copy.health = health
@@ -25,14 +24,6 @@ extension LifecycleMachine {
     registry.add(to: &key)
     addCalls(to: &key, at: now)
     addStop(to: &key, at: now)
-    key.add(transition != nil)
-    if let transition {
-      key.add(transition.number == registry.transitionNumber)
-      key.add(transition.kind.rawValue)
-      key.add(transition.cause.hashKey)
-      key.add(transition.isOvertaken)
-      key.add(transition.entries.map(\.outcome.severity).max() ?? -1)
-    }
     key.add(sleep.isMachineWaiting)
     key.add(sleep.end.map { left(until: $0, from: now) } ?? -1)
     key.add(sleep.budget.map { left(until: $0.end, from: now) } ?? -1)
@@ -46,6 +37,7 @@ extension LifecycleMachine {
     key.add(left(until: unentered.deadline, from: now))
     key.add(Int(unentered.pause.components.seconds))
     key.add(unentered.isAnnounced)
+    key.add(unentered.isRetrying)
     key.add(unentered.hasNews)
   }
 
@@ -149,13 +141,18 @@ extension LifecycleRegistry {
     key.add(state.hashKey)
     key.add(backgroundReasons.contains(.operator))
     key.add(backgroundReasons.contains(.suspend))
-    for bit in [isSuspended, isHeld, wantsSleep, hasCutTransition] { key.add(bit) }
+    for bit in [isSuspended, isHeld, wantsSleep] { key.add(bit) }
     key.add(termination?.hashKey ?? -1)
     key.add(min(3, terminationSignals))
-    key.add(transitionKind.rawValue)
-    key.add(steps.count)
-    for step in steps { key.add(step.hashKey) }
-    key.add(current?.step.hashKey ?? -1)
+    key.add(transition != nil)
+    if let transition {
+      key.add(transition.kind.rawValue)
+      key.add(transition.cause.hashKey)
+      key.add(transition.left.count)
+      for step in transition.left { key.add(step.hashKey) }
+      key.add(transition.isOvertaken)
+      key.add(transition.entries.map(\.outcome.severity).max() ?? -1)
+    }
     addRequests(to: &key)
     for id in Set(reentering).sorted() { key.add(Int(id.value)) }
     for id in members.ids(where: { _ in true }) {

@@ -416,7 +416,9 @@ struct MachineModel {
     if shared.machine.isTerminating, shared.machine.health.isChecking {
       fail("a health check goes on while it stops")
     }
-    if shared.machine.transition != nil, !shared.machine.registry.isInTransition {
+    if let transition = shared.machine.registry.transition, transition.next == nil,
+      shared.machine.calls.current == nil
+    {
       fail("a transition that is over goes on")
     }
     // A hook that has not waited for its post may leave that under way.

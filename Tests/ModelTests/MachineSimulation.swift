@@ -97,8 +97,8 @@ struct MachineSimulation: ~Copyable {
   private var signals = 0
   /// When the service manager has last said what it allows: it may be less than what has passed.
   private var lastLimit = MonotonicTime(nanoseconds: 0)
-  /// The stop's, before a hook has asked for more time: what was skipped before that had no more.
-  private var budgetBeforeExtension: StopBudget?
+  /// The stop's, before it had more time, by a hook or a saver that goes: what was skipped before that had no more.
+  private var earlierBudget: StopBudget?
   private var started = 0
   private var recorded = 0
   private var withdrawn = 0
@@ -236,7 +236,7 @@ struct MachineSimulation: ~Copyable {
   }
 
   private mutating func extend(_ call: CallID) {
-    budgetBeforeExtension = budgetBeforeExtension ?? machine.stop.budget
+    earlierBudget = earlierBudget ?? machine.stop.budget
     give(.extend(call, by: .seconds(random.below(20))))
   }
 
@@ -531,8 +531,12 @@ struct MachineSimulation: ~Copyable {
     let isTerminating = machine.isTerminating
     if lie != .releasesUnderTheLock { ReleasePool.open() }
     releases.isLocked = true
+    let budget = machine.stop.budget
     var effects = machine.take(input, at: time)
     releases.isLocked = false
+    if machine.stop.budget?.audience.saves == false, budget?.audience.saves == true {
+      earlierBudget = earlierBudget ?? budget
+    }
     if releases.isWrong { fail("a user's object is let go of under the lock") }
     if lie != .releasesUnderTheLock { _ = ReleasePool.close() }
     mutate()
@@ -560,14 +564,22 @@ struct MachineSimulation: ~Copyable {
     for call in starts where !lies(.losesAStart) { start(call) }
   }
 
+  private var stepUnderWay: LifecycleStep? {
+    machine.calls.current.map { machine.calls[$0].step }
+  }
+
   /// Breaks a rule of the machine, where the lie is one of these.
   private mutating func mutate() {
     guard let lie, let observer = observers.last?.id else { return }
     switch lie {
-    case .takesForReached where machine.registry.current != nil && lies(lie):
-      machine.registry.reached(observer)
-    case .forgetsAReached where machine.registry.current != nil && lies(lie):
-      machine.registry.notReached(observer, machine.registry.current!.step)
+    case .takesForReached:
+      if let step = stepUnderWay, lies(lie) {
+        machine.registry.reached(observer, step.change)
+      }
+    case .forgetsAReached:
+      if let step = stepUnderWay, lies(lie) {
+        machine.registry.notReached(observer, step)
+      }
     case .forgetsAnObserver where lies(lie): _ = machine.registry.members.remove(observer)
     case .launchesAgain where lies(lie):
       if let again = machine.registry.members.remove(observer) {
@@ -583,7 +595,7 @@ struct MachineSimulation: ~Copyable {
       let waiting = machine.calls.deliveries.first { !$0.isNested && !$0.waiting.isEmpty }
       if let id = waiting?.id, lies(lie) { machine.calls[id].skipWaiting() }
     case .forgetsTheStop where machine.registry.termination == nil && lies(lie):
-      machine.registry.abort()
+      _ = machine.registry.abort()
     default: break
     }
   }
@@ -709,7 +721,7 @@ struct MachineSimulation: ~Copyable {
       let kind = isBefore(new) ? nil : new.step.kind
       let last = budget.end(of: kind ?? .didEnterBackground).advanced(byNanoseconds: -budget.moment)
       // It may have had its turn by what was known then.
-      let isKnown = lastLimit < budget.began && budgetBeforeExtension == nil
+      let isKnown = lastLimit < budget.began && earlierBudget == nil
       if isKnown, (began.duration(to: now) + .nanoseconds(1)) * 2 < began.duration(to: last) {
         fail("\(new.step.name) begins while another hook runs that has had no turn")
       }
@@ -738,8 +750,8 @@ struct MachineSimulation: ~Copyable {
       }
       if lateness == earlierLateness, let budget = machine.stop.budget, !budget.isHurried,
         lastLimit < budget.began,
-        let problem = ObserverHistory.missedCall(in: exit, of: budgetBeforeExtension ?? budget)
-          ?? (budgetBeforeExtension != nil
+        let problem = ObserverHistory.missedCall(in: exit, of: earlierBudget ?? budget)
+          ?? (earlierBudget != nil
             ? nil : ObserverHistory.skippedInTime(in: exit, at: now, of: budget, takenBack))
       {
         fail(problem)

@@ -19,13 +19,13 @@ private func constants(together: [Bool] = [false, false]) -> Delivery.Constants 
     Delivery.PlannedCall(
       observer: ObserverID(value: UInt64(index) + 1, slot: index), hook: 0, isTogether: isTogether)
   }
-  return Delivery.Constants(plan(.saveState), calls: calls, outer: nil, began: at(0))
+  return Delivery.Constants(
+    .kind(.shouldSaveState), LifecycleCause(.api), calls: calls, outer: nil, isOfTermination: false,
+    began: at(0))
 }
 
-private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
-  LifecycleRegistry.Plan(
-    step: .kind(.shouldSaveState), cause: LifecycleCause(.api), members: [], transition: 1,
-    kind: kind, isOfTermination: kind == .termination)
+private func transition(_ kind: LifecycleTransition) -> Transition {
+  Transition(kind, LifecycleCause(.api), [])
 }
 
 @Suite struct SlotsTests {
@@ -105,12 +105,10 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   }
 }
 
-@Suite struct ActiveTransitionTests {
+@Suite struct TransitionTests {
   /// A pause that a termination overtakes is named in the exit, and so is one for the machine's sleep.
   @Test func aSuspendIsAPauseToo() {
-    func isPause(_ kind: LifecycleTransition) -> Bool {
-      ActiveTransition(plan(kind), at: at(0)).isPause
-    }
+    func isPause(_ kind: LifecycleTransition) -> Bool { transition(kind).isPause }
     #expect(isPause(.background) && isPause(.suspend))
     #expect(!isPause(.foreground) && !isPause(.reload) && !isPause(.termination))
   }
@@ -250,17 +248,18 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   @Test(arguments: [(4, false), (5, true)])
   func aPauseThatTheStopHasCutOffIsKept(ended: Int64, isKept: Bool) {
     var stop = Stop()
-    stop.begin(policy, overtaking: .background, .init(), at: at(5))
+    stop.begin(policy, .init(), at: at(5))
     let entry = LifecycleReport.Entry(
       notification: DidEnterBackground.self, outcome: .timedOut, duration: .seconds(1),
       name: .body, began: at(ended - 1), registration: 1)
-    stop.noteOvertakenPause(LifecycleReport(cause: LifecycleCause(.api), entries: [entry]))
+    let pause = LifecycleReport(cause: LifecycleCause(.api), entries: [entry])
+    stop.noteOvertaken(transition(.background), pause, at: at(5))
     let report = stop.overtakenPause
     #expect((report != nil) == isKept)
   }
 
   @Test mutating func aShorterStopHasAShorterGrace() {
-    stop.begin(policy, overtaking: nil, .init(), at: at(0))
+    stop.begin(policy, .init(), at: at(0))
     #expect(stop.grace(policy) == .seconds(2))
     // A tenth is kept, since the service manager's clock started before: 1.8 s.
     stop.allow(.seconds(2), policy, at: at(0))
@@ -272,7 +271,7 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
 
   /// The service manager was told of it.
   @Test mutating func timeThatWasGivenIsNotTakenBack() throws {
-    stop.begin(policy, overtaking: nil, .init(), at: at(0))
+    stop.begin(policy, .init(), at: at(0))
     stop.extend(by: .seconds(10), at: at(1))
     let end = try #require(stop.budget?.end)
     stop.allow(.seconds(5), policy, at: at(1))
@@ -290,7 +289,7 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   func aTimeThatIsOverLeavesTheReserve(now: Int64, end: Int64) throws {
     var stop = Stop()
     stop.allow(.seconds(90), policy, at: at(0))
-    stop.begin(policy, overtaking: nil, .init(), at: at(0))
+    stop.begin(policy, .init(), at: at(0))
     stop.allow(.seconds(4), policy, at: at(now))
     #expect(stop.budget?.end == MonotonicTime(nanoseconds: end * 1_000_000))
     let pause = stop.budget?.endBeforeSaves
@@ -301,16 +300,16 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   @Test(arguments: [(999_999, 0), (1_000_000, 1)])
   func aWaitOfAMillisecondIsInTheReport(nanoseconds: Int64, preludes: Int) {
     var stop = Stop()
-    stop.begin(policy, overtaking: .reload, .init(), at: at(0))
-    let began = MonotonicTime(nanoseconds: nanoseconds)
-    let transition = ActiveTransition(plan(.termination), at: began)
-    #expect(stop.span(of: transition, to: at(1)).prelude.count == preludes)
+    stop.begin(policy, .init(), at: at(0))
+    let reload = LifecycleReport(cause: LifecycleCause(.api), entries: [])
+    stop.noteOvertaken(transition(.reload), reload, at: MonotonicTime(nanoseconds: nanoseconds))
+    #expect(stop.span(of: transition(.termination), to: at(1)).prelude.count == preludes)
   }
 
   /// Found by a simulated life: systemd allows less than what has passed, and a hook asks for more.
   @Test(arguments: [0, 2]) func whereNothingIsLeftMoreTimeCountsFromNow(late: Int) throws {
     var stop = Stop()
-    stop.begin(policy, overtaking: nil, .init(), at: at(0))
+    stop.begin(policy, .init(), at: at(0))
     let over = try #require(stop.budget?.end).advanced(by: .seconds(late))
     stop.extend(by: .seconds(10), at: over)
     // And the reserve of five.

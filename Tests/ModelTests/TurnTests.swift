@@ -86,7 +86,7 @@ import Testing
 
   @Test func aPauseIsRevokedByAResume() {
     var isRevoked: Bool? {
-      daemon.machine.transition.map { daemon.machine.progress(of: $0).isRevoked }
+      daemon.machine.registry.transition.map { daemon.machine.progress(of: $0).isRevoked }
     }
     daemon.add([DidEnterBackground.self])
     daemon.request(.pause)

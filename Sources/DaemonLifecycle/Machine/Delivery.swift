@@ -33,6 +33,8 @@ struct Delivery: Sendable {
     /// The notification's type in reports.
     let type: (any LifecycleNotification.Type)?
     let isSave: Bool
+    /// The change of state of the observers that it reaches.
+    let change: NotificationKind.Change
     let began: MonotonicTime
     /// All calls, in order.
     let calls: [PlannedCall]
@@ -40,14 +42,15 @@ struct Delivery: Sendable {
     let outer: Outer?
 
     init(
-      _ plan: LifecycleRegistry.Plan, calls: [PlannedCall], outer: Outer?,
-      began: MonotonicTime
+      _ step: LifecycleStep, _ cause: LifecycleCause, calls: [PlannedCall], outer: Outer?,
+      isOfTermination: Bool, began: MonotonicTime
     ) {
-      step = plan.step
-      cause = plan.cause
-      isOfTermination = plan.isOfTermination
-      type = plan.step.reportedType
-      isSave = plan.step.isSave
+      self.step = step
+      self.cause = cause
+      self.isOfTermination = isOfTermination
+      type = step.reportedType
+      isSave = step.isSave
+      change = step.change
       self.began = began
       self.calls = calls
       self.outer = outer

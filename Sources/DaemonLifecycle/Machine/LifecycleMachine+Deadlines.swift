@@ -54,9 +54,9 @@ extension LifecycleMachine {
     if let newcomer { return warnOfLimit(of: newcomer, in: left) }
     // As in a stop in which each that has a limit takes its turn, also those that are in the background now.
     var turn = Duration.zero
-    let pauses = registry.pausePlan { _ in true }
-    let ends = registry.plan(.workEnds, cause: pauses.cause)
-    for call in [pauses, ends].flatMap({ planCalls(of: $0, isNested: true) }) {
+    let pause = LifecycleStep.kind(.didEnterBackground)
+    let all = registry.receivers(of: pause) { _ in true }
+    for call in planCalls(of: pause, to: all, isDryRun: true) + callsToEndWork() {
       if !call.isTogether { (left, turn) = (left - turn, .zero) }
       guard let member = registry.members[call.observer], let limit = member.timeout else {
         continue
@@ -64,6 +64,10 @@ extension LifecycleMachine {
       turn = max(turn, min(limit + policy.cancellationGrace, left / 2))
       warnOfLimit(of: member, in: left)
     }
+  }
+
+  mutating func callsToEndWork() -> [Delivery.PlannedCall] {
+    planCalls(of: .workEnds, to: registry.receivers(of: .workEnds), isDryRun: true)
   }
 
   private mutating func warnOfLimit(of member: Member, in left: Duration) {
@@ -172,7 +176,7 @@ extension LifecycleMachine {
     guard policy.hasServiceManager else { return }
     if let budget = stop.budget {
       askForTime(until: budget.end.advanced(by: budget.exitGrace + TimeExtension.margin))
-    } else if let kind = transition?.kind, kind == .launch || kind == .reload {
+    } else if let kind = registry.transition?.kind, kind == .launch || kind == .reload {
       askForTime(until: max(asked?.until ?? now, end.advanced(by: TimeExtension.margin)))
     }
   }

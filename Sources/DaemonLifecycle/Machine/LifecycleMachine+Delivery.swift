@@ -7,18 +7,14 @@ extension LifecycleMachine {
   mutating func pump() {
     while !isClosed {
       if isTerminating { passOn() }
-      // A transition may end without a last step: the rest of it was cancelled or replaced.
-      guard let plan = registry.next() else {
-        guard transition != nil, !registry.isInTransition else { return }
-        // It may release observers that have something to receive.
+      if calls.current != nil { return }
+      if let next = registry.next() {
+        if registry.transition?.hasBegun == false { beginTransition(next.cause) }
+        begin(next.step, next.cause, to: next.members)
+      } else {
+        guard let transition = registry.transition, transition.next == nil else { return }
         finishTransition()
-        continue
       }
-      if plan.transition != transition?.number {
-        finishTransition()
-        beginTransition(plan)
-      }
-      begin(plan)
     }
   }
 
@@ -31,15 +27,23 @@ extension LifecycleMachine {
   }
 
   /// Begins a delivery; one beside the transition under way has a frame.
-  mutating func begin(_ plan: LifecycleRegistry.Plan, outer: Delivery.Outer? = nil) {
-    let planned = planCalls(of: plan, isNested: outer != nil)
-    let delivery = calls.open(Delivery.Constants(plan, calls: planned, outer: outer, began: now))
+  ///
+  /// - Parameter members: `nil` for all that should receive it.
+  mutating func begin(
+    _ step: LifecycleStep, _ cause: LifecycleCause, to members: [ObserverID]? = nil,
+    outer: Delivery.Outer? = nil
+  ) {
+    let members = members ?? registry.receivers(of: step)
+    let planned = planCalls(of: step, to: members)
+    let delivery = calls.open(
+      Delivery.Constants(
+        step, cause, calls: planned, outer: outer, isOfTermination: isTerminating, began: now))
     // Those of a retry are removed when they have entered.
-    if case .kind(.willEnterForeground) = plan.step, registry.state != .foreground {
-      unentered.remove(plan.members)
+    if case .kind(.willEnterForeground) = step, registry.state != .foreground {
+      unentered.remove(members)
     }
-    if effects.announces { effects.messages.append(.announced(plan.step, plan.cause, at: now)) }
-    if case .workEnds = plan.step { awaitAgain(in: delivery) }
+    if effects.announces { effects.messages.append(.announced(step, cause, at: now)) }
+    if case .workEnds = step { awaitAgain(in: delivery) }
     // Those may be waited for first.
     if !calls[delivery].running.isEmpty { setTurn(of: delivery) }
     advance(delivery)
@@ -62,7 +66,7 @@ extension LifecycleMachine {
     }
     let delivery = calls[outer.delivery]
     begin(
-      registry.plan(.posted(post), cause: delivery.cause),
+      .posted(post), delivery.cause,
       outer: .init(deadline: outer.deadline, budgetStep: delivery.budgetStep))
   }
 
@@ -72,30 +76,30 @@ extension LifecycleMachine {
     guard !isClosed, registry.state != .launching, let cause = registry.requests.take(post) else {
       return
     }
-    begin(
-      registry.plan(.posted(post), cause: cause),
-      outer: .init(deadline: .distantFuture, budgetStep: .posted(post)))
+    let step = LifecycleStep.posted(post)
+    begin(step, cause, outer: .init(deadline: .distantFuture, budgetStep: step))
   }
 
-  /// Plans the calls of the members that have a hook for the step.
+  /// Plans the calls of the members that have a hook for the step. The others are reached in no time.
+  ///
+  /// - Parameter isDryRun: Whether nobody is reached.
   mutating func planCalls(
-    of plan: LifecycleRegistry.Plan, isNested: Bool
+    of step: LifecycleStep, to members: [ObserverID], isDryRun: Bool = false
   ) -> [Delivery.PlannedCall] {
     var planned: [Delivery.PlannedCall] = []
-    let type = plan.step.type.map { ObjectIdentifier($0) }
-    planned.reserveCapacity(plan.members.count)
+    let (type, change) = (step.type.map { ObjectIdentifier($0) }, step.change)
+    planned.reserveCapacity(members.count)
     var last: LifecyclePhase?
-    for id in plan.members {
+    for id in members {
       guard let member = registry.members[id] else { continue }
-      var hook = member.hook(for: type, plan.step)
-      if case .workEnds = plan.step { hook = works[id]?.endsWithTheDaemon == true ? 0 : nil }
+      var hook = member.hook(for: type, step)
+      if case .workEnds = step { hook = works[id]?.endsWithTheDaemon == true ? 0 : nil }
       if let hook {
         let isTogether = member.phase.isTogether(with: last)
         planned.append(.init(observer: id, hook: hook, isTogether: isTogether))
         last = member.phase
-      } else if !isNested {
-        // Members without a hook for it are reached in no time.
-        registry.reached(id)
+      } else if !isDryRun {
+        registry.reached(id, change)
       }
     }
     return planned
@@ -127,7 +131,7 @@ extension LifecycleMachine {
     for planned in calls[id].waiting {
       guard let name = registry.members[planned.observer]?.name else { continue }
       calls[id].record(.skipped(.overtaken), of: name, planned.observer, began: now)
-      transition.update { $0.isOvertaken = true }
+      registry.transition.update { $0.isOvertaken = true }
     }
     calls[id].skipWaiting()
   }
@@ -140,7 +144,7 @@ extension LifecycleMachine {
     guard let member = registry.members[observer] else { return }
     // Nothing is to be waited for.
     if member.isWork, constants.step.endsWork, works[observer]?.run == nil {
-      registry.reached(observer)
+      registry.reached(observer, constants.change)
       return beginWork(member, in: id, constants, CallTime(deadline: now, grace: .zero))
     }
     let isBusy = calls.isBusy(observer, for: constants)
@@ -150,7 +154,7 @@ extension LifecycleMachine {
     // it before it does.
     let isTooLate = slot == nil && !isBusy && !isHeld && stop.budget != nil
     if !isNested, slot != nil || isHeld || isTerminating || isTooLate {
-      registry.reached(observer)
+      registry.reached(observer, constants.change)
     }
     guard let slot else {
       let reason: LifecycleReport.Outcome.Reason =
@@ -258,18 +262,16 @@ extension LifecycleMachine {
       registry.members.update(observer) { $0.isBusy = true }
       guard !calls[id].isOfTermination else { continue }
       calls[id].record(.skipped(.overtaken), of: name, observer, began: calls[call].began)
-      transition.update { $0.isOvertaken = true }
+      registry.transition.update { $0.isOvertaken = true }
     }
     let delivery = calls.close(id)
     let report = LifecycleReport(cause: delivery.cause, entries: delivery.entries)
     // The end of the subject has answered it.
     if let post = delivery.post, !isClosed { effects.messages.append(.answered(post, report)) }
     if delivery.isNested { return finishOutOfBand(delivery.step, report) }
-    transition.update { $0.add(delivery.entries) }
-    let isTransitionOver = registry.finishStep()
-    // Entries of a delivery that the termination overtook are not part of its report.
-    let isOvertaken = registry.termination != nil && !delivery.isOfTermination
-    if isTransitionOver || isOvertaken { finishTransition() }
+    registry.transition.update { $0.add(delivery.entries) }
+    registry.finish(delivery.step)
+    finishTransition()
     if delivery.step.kind == .willEnterForeground { settleForeground() }
   }
 

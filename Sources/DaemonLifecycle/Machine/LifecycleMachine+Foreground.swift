@@ -18,7 +18,10 @@ extension LifecycleMachine {
     if !registry.reentering.isEmpty { registry.reentering.removeAll { $0 == call.observer } }
   }
 
-  var isEntering: Bool { registry.current?.step.kind == .willEnterForeground }
+  var isEntering: Bool {
+    guard let delivery = calls.current else { return false }
+    return calls[delivery].step.kind == .willEnterForeground
+  }
 
   /// Has the observers that are not in the foreground with the daemon notified of it again, and the rounds after them.
   mutating func enterAgain() {

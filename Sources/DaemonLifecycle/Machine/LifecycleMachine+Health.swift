@@ -28,9 +28,7 @@ extension LifecycleMachine {
     effects.healthRound = health.unasked
     guard isNew else { return }
     let patience = health.period.map { $0 / 2 } ?? policy.hookTimeout
-    let plan = registry.plan(.kind(.checkHealth), cause: cause)
-    let outer = Delivery.Outer(
-      deadline: now.advanced(by: patience), budgetStep: .kind(.checkHealth))
-    begin(plan, outer: outer)
+    let step = LifecycleStep.kind(.checkHealth)
+    begin(step, cause, outer: .init(deadline: now.advanced(by: patience), budgetStep: step))
   }
 }

@@ -73,21 +73,20 @@ extension LifecycleMachine {
   // MARK: The termination
 
   mutating func beginTermination() {
-    stop.begin(policy, overtaking: transition?.kind, audience(of: .willTerminate), at: now)
+    stop.begin(policy, audience(of: .willTerminate), at: now)
     if let cause = registry.termination { effects.publish(.terminating(cause)) }
     requestStopTime()
     haltWork()
-    if registry.hasCutTransition { transition.update { $0.isOvertaken = true } }
     health.end()
     for post in registry.requests.takePosts() { refuse(post) }
     answerLaunch(
-      LifecycleReport(cause: LifecycleCause(.launch), entries: transition?.entries ?? []))
+      LifecycleReport(
+        cause: LifecycleCause(.launch), entries: registry.transition?.entries ?? []))
     limitRunning()
     // A daemon that was never launched has nothing to end.
     if registry.state == .terminated, let cause = registry.termination {
       var report = LifecycleReport(cause: cause, entries: [])
-      let ended = ActiveTransition(registry.plan(.workEnds, cause: cause), at: now)
-      report.span = stop.span(of: ended, to: now)
+      report.span = stop.span(of: Transition(.termination, cause, []), to: now)
       effects.publish(.ended(.termination, report, .zero, snapshot))
       conclude(report)
     }
@@ -144,11 +143,10 @@ extension LifecycleMachine {
     for id in calls.deliveryIDs {
       for call in calls[id].running.reversed() { abandon(call) }
       let delivery = calls.close(id)
-      transition.update { $0.add(delivery.entries) }
+      registry.transition.update { $0.add(delivery.entries) }
       if let post = delivery.post { effects.answer(post, cause) }
     }
-    registry.abort()
-    let entries = transition.take()?.entries ?? []
+    let entries = registry.abort()?.entries ?? []
     conclude(
       LifecycleReport(cause: registry.termination ?? cause, entries: entries), status: status)
   }
@@ -170,7 +168,7 @@ extension LifecycleMachine {
     if let known = refusals.first(where: { $0.type == type }) {
       return effects.answer(post, entries: known.entries)
     }
-    let entries = registry.plan(step, cause: LifecycleCause(.api)).members
+    let entries = registry.receivers(of: step)
       .compactMap { registry.members[$0] }.filter { $0.receives(step) }
       .map { entry($0.name, $0.id.value) }
     refusals.append((type, entries))

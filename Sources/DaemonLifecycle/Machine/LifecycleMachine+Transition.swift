@@ -3,27 +3,31 @@ import DaemonSystemd
 
 // The beginning and the end of a transition, and what is published of it.
 extension LifecycleMachine {
-  mutating func beginTransition(_ plan: LifecycleRegistry.Plan) {
-    var new = ActiveTransition(plan, at: now)
-    if plan.kind == .suspend { sleep.suspendBegins(audience(of: .willSuspend), at: now) }
+  private static let progressInterval = Duration.seconds(1)
+
+  mutating func beginTransition(_ cause: LifecycleCause) {
+    guard let kind = registry.transition?.kind else { return }
+    if kind == .suspend { sleep.suspendBegins(audience(of: .willSuspend), at: now) }
+    let now = now
+    registry.transition.update { $0.began = now }
     // Without a service manager, no timer is set for it.
-    if policy.hasServiceManager {
-      new.progressDeadline = now.advanced(by: ActiveTransition.progressInterval)
-    }
-    new.isRetry = unentered.isRetrying && plan.kind == .catchUp
-    transition = new
-    effects.publish(.began(plan.kind, plan.cause, at: now))
+    if policy.hasServiceManager { progressDeadline = now.advanced(by: Self.progressInterval) }
+    effects.publish(.began(kind, cause, at: now))
   }
 
+  /// Ends the transition under way, if that is over: with its last step, or because the rest of it was cancelled or replaced.
+  /// It may release observers that have something to receive.
   mutating func finishTransition() {
-    guard let ended = transition.take() else { return }
+    guard let ended = registry.endTransition() else { return }
+    progressDeadline = .distantFuture
     if ended.kind == .reload { enterAgain() }
     if ended.kind == .suspend { sleep.budget = nil }
     var report = LifecycleReport(cause: ended.cause, entries: ended.entries)
     report.isOvertaken = ended.isOvertaken
-    report.isRetry = ended.isRetry
+    report.isRetry = unentered.isRetrying
+    unentered.isRetrying = false
     report.span = stop.span(of: ended, to: now)
-    if ended.isPause { stop.noteOvertakenPause(report) }
+    stop.noteOvertaken(ended, report, at: now)
     publishStatus(isDue: true)
     effects.publish(.ended(ended.kind, report, ended.began.duration(to: now), snapshot))
     effects.messages.append(.reported(report, isHealthCheck: false))
@@ -34,12 +38,12 @@ extension LifecycleMachine {
 
   /// Publishes the progress of the transition when it is due.
   mutating func publishProgress() {
-    guard let current = transition, current.progressDeadline <= now else { return }
-    transition.update { $0.progressDeadline = now.advanced(by: ActiveTransition.progressInterval) }
-    effects.publish(.progress(progress(of: current)))
+    guard progressDeadline <= now, let transition = registry.transition else { return }
+    progressDeadline = now.advanced(by: Self.progressInterval)
+    effects.publish(.progress(progress(of: transition)))
   }
 
-  func progress(of transition: ActiveTransition) -> LifecycleProgress {
+  func progress(of transition: Transition) -> LifecycleProgress {
     var (done, waiting, names) = (transition.entries.count, 0, [ObserverName]())
     for id in calls.deliveryIDs where !calls[id].isNested {
       done += calls[id].entries.count
@@ -47,7 +51,7 @@ extension LifecycleMachine {
       names += calls[id].running.compactMap { calls.find($0)?.name }
     }
     let launched = registry.members.ids { $0.reachedState != .launching }
-    let planned = registry.steps.reduce(0) { sum, step in
+    let planned = transition.left.reduce(0) { sum, step in
       sum + launched.count { registry.members[$0]?.receives(step) ?? false }
     }
     return LifecycleProgress(
@@ -63,38 +67,5 @@ extension LifecycleMachine {
     guard sleep.isMachineWaiting, stop.exit != nil || registry.isSleepSettled else { return }
     sleep.isMachineWaiting = false
     effects.publish(.readyToSleep)
-  }
-}
-
-/// The transition that is under way: its cause, and the entries so far. It exists exactly while the registry is in a
-/// transition that has begun.
-struct ActiveTransition: Sendable {
-  /// The interval at which progress is sent to a service manager.
-  static let progressInterval = Duration.seconds(1)
-
-  let number: UInt64
-  let kind: LifecycleTransition
-  let cause: LifecycleCause
-  let began: MonotonicTime
-  private(set) var entries: [LifecycleReport.Entry] = []
-  /// Whether a termination has overtaken it, so that not all of it is done.
-  var isOvertaken = false
-  /// Whether it notifies again of the foreground, for the second time or later.
-  var isRetry = false
-  /// The time at which progress is next sent to a service manager; the distant future where there is none.
-  var progressDeadline = MonotonicTime.distantFuture
-
-  init(_ plan: LifecycleRegistry.Plan, at now: MonotonicTime) {
-    number = plan.transition
-    kind = plan.kind
-    cause = plan.cause
-    began = now
-  }
-
-  var isPause: Bool { kind == .background || kind == .suspend }
-
-  /// The first entries are taken as they are, not copied.
-  mutating func add(_ new: [LifecycleReport.Entry]) {
-    if entries.isEmpty { entries = new } else { entries += new }
   }
 }

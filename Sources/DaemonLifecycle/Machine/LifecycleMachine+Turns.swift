@@ -57,7 +57,7 @@ extension LifecycleMachine {
     guard calls.contains(id) else { return }
     let isBeforeSaves = isBeforeSaves(id)
     guard let (end, last) = end(of: id, isBeforeSaves) else { return }
-    let began = max(calls[id].turnBegan, stop.start?.time ?? calls[id].turnBegan)
+    let began = max(calls[id].turnBegan, stop.start ?? calls[id].turnBegan)
     let time = max(0, last.nanoseconds - began.nanoseconds)
     if let others = limits(after: id, isBeforeSaves, upTo: time / 2) {
       let turnEnd = began.advanced(byNanoseconds: time - others)
@@ -89,13 +89,13 @@ extension LifecycleMachine {
     add(waiting, of: calls[id].step)
     // Those who wait in a pause would be counted twice.
     if isBeforeSaves, waiting.isEmpty {
-      let pause = registry.pausePlan(to: registry.isToPause)
-      add(planCalls(of: pause, isNested: true)[...], of: pause.step)
+      let paused = registry.receiversOfPause(areBusy: false)
+      let pause = LifecycleStep.kind(.didEnterBackground)
+      add(planCalls(of: pause, to: paused, isDryRun: true)[...], of: pause)
     }
     if isBeforeSaves, registry.endsWork, (sum ?? -1) < most {
       if !calls.leftBehind.isEmpty { add(nil) }
-      let ends = registry.plan(.workEnds, cause: calls[id].cause)
-      add(planCalls(of: ends, isNested: true)[...], of: ends.step)
+      add(callsToEndWork()[...], of: .workEnds)
     }
     return sum
   }

@@ -34,7 +34,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var effects = Effects()
   var registry: LifecycleRegistry
   var calls = Calls()
-  var transition: ActiveTransition?
+  /// The time at which the transition's progress is next sent to a service manager; the distant future where there is none.
+  var progressDeadline = MonotonicTime.distantFuture
   /// The time that was asked for the transition, or for the whole stop, until the process has exited.
   var asked: TimeExtension?
   var stop = Stop()
@@ -131,7 +132,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     take(input)
     endWorkStarts()
     pump()
-    unentered.isRetrying = false
+    if registry.transition == nil { unentered.isRetrying = false }
     publishReadyToSleep()
   }
 
@@ -221,7 +222,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
       earlier?(report)
       waiter(report)
     }
-    if !isTerminating, registry.isLaunchTransition { return }
+    if registry.isLaunchTransition { return }
     guard !isTerminating, registry.state == .launching else {
       return answerLaunch(LifecycleReport(cause: cause, entries: []))
     }
@@ -235,9 +236,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
   /// Inlined, since otherwise the compiler copies the machine, which is 1.3 kB, for the caller.
   @inline(__always) var deadline: MonotonicTime {
     var deadline = min(calls.deadline, stop.deadline)
-    if let transition { deadline = min(deadline, transition.progressDeadline) }
     if let asked { deadline = min(deadline, asked.next) }
-    deadline = min(deadline, min(unentered.deadline, works.deadline))
+    deadline = min(min(deadline, progressDeadline), min(unentered.deadline, works.deadline))
     return min(deadline, min(health.deadline, status.deadline))
   }
 
@@ -250,7 +250,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     workTimePassed()
     publishStatus()
     if unentered.deadline <= now {
-      unentered.retry(isAlone: transition == nil && registry.isServing)
+      unentered.retry(isAlone: registry.transition == nil && registry.isServing)
       enterAgain()
     }
     if stop.isOverdue(at: now) { effects.isOverdue = true }

@@ -10,17 +10,10 @@ struct Stop: Sendable {
     /// A stop was requested, and the daemon goes on serving until this time. The registry has not received the event
     /// yet.
     case draining(LifecycleEvent, until: MonotonicTime)
-    /// The termination has begun, also in the registry.
-    case stopping(Start)
+    /// The termination has begun, also in the registry, after the drain if there was one.
+    case stopping(since: MonotonicTime)
     /// WillTerminate has been delivered.
-    indirect case ended(LifecycleExit, Start)
-  }
-
-  /// The beginning of a termination, after the drain if there was one.
-  struct Start: Sendable {
-    let time: MonotonicTime
-    /// The transition that was under way: the part of it that had begun had to end first.
-    let overtaken: LifecycleTransition?
+    indirect case ended(LifecycleExit, since: MonotonicTime)
   }
 
   private(set) var phase = Phase.serving
@@ -38,6 +31,8 @@ struct Stop: Sendable {
   var failedLaunch: LifecycleReport?
   /// The report of a pause that the termination has overtaken, once that has cut off what it waited for.
   private(set) var overtakenPause: LifecycleReport?
+  /// What had to end before the termination: the drain, and what had begun of another transition.
+  private var preludes: [LifecycleSpan.Prelude] = []
   /// The status to exit with that was given during the drain.
   var status: Int32?
   /// Whether the process exits after the end, so that the exit grace applies.
@@ -53,7 +48,8 @@ struct Stop: Sendable {
   }
   var isDraining: Bool { if case .draining = phase { true } else { false } }
 
-  var start: Start? {
+  /// The beginning of the termination.
+  var start: MonotonicTime? {
     switch phase {
     case .serving, .draining: nil
     case .stopping(let start), .ended(_, let start): start
@@ -90,12 +86,12 @@ struct Stop: Sendable {
   // MARK: The termination
 
   mutating func begin(
-    _ policy: LifecycleMachine.Policy, overtaking transition: LifecycleTransition?,
-    _ audience: StopBudget.Audience, at now: MonotonicTime
+    _ policy: LifecycleMachine.Policy, _ audience: StopBudget.Audience, at now: MonotonicTime
   ) {
-    if budget == nil { budget = StopBudget(policy, allowed: allowed, from: now) }
-    budget.update { $0.audience = audience }
-    phase = .stopping(Start(time: now, overtaken: transition))
+    var budget = self.budget ?? StopBudget(policy, allowed: allowed, from: now)
+    budget.audience = audience
+    (self.budget, phase) = (budget, .stopping(since: now))
+    if budget.began < now { precede("(stopDelay)", "served on", from: budget.began, to: now) }
   }
 
   /// Takes the time that the service manager allows, or has for its own stop; the stop may have begun.
@@ -121,14 +117,26 @@ struct Stop: Sendable {
     budget.update { $0.extend(by: extra, at: now) }
   }
 
-  /// Keeps the report of a pause if the termination has cut it off.
-  mutating func noteOvertakenPause(_ report: LifecycleReport) {
-    guard let start else { return }
+  /// Notes the end of the transition that was under way, and keeps the report of a pause if the termination has cut it off.
+  mutating func noteOvertaken(
+    _ ended: Transition, _ report: LifecycleReport, at now: MonotonicTime
+  ) {
+    guard let start, ended.kind != .termination else { return }
+    // Shorter times are not worth a line.
+    if start.duration(to: now) >= .milliseconds(1) {
+      precede("(\(ended.kind.row.event))", "had to end first", from: start, to: now)
+    }
     let wasCut = report.entries.contains {
       // What still runs is waited for once more, and then in the stop's report.
-      $0.outcome.severity > 1 && $0.ended >= start.time && $0.outcome != .abandoned(.running)
+      $0.outcome.severity > 1 && $0.ended >= start && $0.outcome != .abandoned(.running)
     }
-    if wasCut { overtakenPause = report }
+    if ended.isPause, wasCut { overtakenPause = report }
+  }
+
+  private mutating func precede(
+    _ name: String, _ words: String, from began: MonotonicTime, to ended: MonotonicTime
+  ) {
+    preludes.append(.init(name: name, words: words, began: began, ended: ended))
   }
 
   // MARK: The exit
@@ -136,7 +144,7 @@ struct Stop: Sendable {
   /// Ends the stop. Returns false when it has ended before.
   mutating func end(_ exit: LifecycleExit) -> Bool {
     guard self.exit == nil, let start else { return false }
-    phase = .ended(exit, start)
+    phase = .ended(exit, since: start)
     return true
   }
 
@@ -161,26 +169,13 @@ struct Stop: Sendable {
 
 extension Stop {
   /// Returns the span of a transition; that of a termination begins with its request.
-  func span(of transition: ActiveTransition, to now: MonotonicTime) -> LifecycleSpan {
-    guard transition.kind == .termination, let budget, let start else {
+  func span(of transition: Transition, to now: MonotonicTime) -> LifecycleSpan {
+    guard transition.kind == .termination, let budget else {
       return LifecycleSpan(event: transition.kind.row.event, began: transition.began, ended: now)
-    }
-    var prelude: [LifecycleSpan.Prelude] = []
-    if budget.began < start.time {
-      prelude.append(
-        .init(name: "(stopDelay)", words: "served on", began: budget.began, ended: start.time))
-    }
-    // Shorter times are not worth a line.
-    let wait = start.time.duration(to: transition.began)
-    if let overtaken = start.overtaken, wait >= .milliseconds(1) {
-      prelude.append(
-        .init(
-          name: "(\(overtaken.row.event))", words: "had to end first", began: start.time,
-          ended: transition.began))
     }
     return LifecycleSpan(
       event: transition.kind.row.event, began: budget.began, ended: now,
       budget: budget.began.duration(to: budget.end) + budget.exitGrace,
-      isHurried: budget.isHurried, prelude: prelude)
+      isHurried: budget.isHurried, prelude: preludes)
   }
 }

@@ -2,26 +2,17 @@
 /// The lifecycle as a pure state machine: events go in, steps to deliver come out, one at a time.
 ///
 /// It has no I/O, clock, thread or lock: subject, mock and simulation drive the same code. The driver calls `next()`
-/// until it returns a step, delivers the step, calls `reached(_:)` as the delivery reaches each member and
-/// `finishStep()` at its end, and then requests the next.
+/// until it returns a step, delivers the step, calls `reached` as the delivery reaches each member and `finish(_:)`
+/// at its end, ends the transition with `endTransition()` if that is over, and then requests the next.
 ///
 /// A *transition* is the sequence of steps of one request (pause: DidEnterBackground, then ShouldSaveState). Between
 /// transitions the request that has waited longest is planned, so the order of arrival is kept and many requests of one
 /// kind can't starve another; requests of one kind that wait together are merged. If a request is revoked while it
-/// waits, nothing is delivered: the registry converges on the latest requested state.
+/// waits, nothing is delivered: the registry converges on the latest requested state. A termination cuts off what is left
+/// of the transition under way, and is planned when that has ended.
 struct LifecycleRegistry: Sendable {
-  /// A step to deliver, and the members that receive it.
-  struct Plan: Sendable {
-    let step: LifecycleStep
-    let cause: LifecycleCause
-    /// The members that receive it, in order.
-    let members: [ObserverID]
-    /// The number of its transition, which grows with each transition.
-    let transition: UInt64
-    /// The kind of that transition.
-    let kind: LifecycleTransition
-    let isOfTermination: Bool
-  }
+  /// A step to deliver, and the members that receive it, in order.
+  typealias Next = (step: LifecycleStep, cause: LifecycleCause, members: [ObserverID])
 
   /// An immediate action that an event requires of the driver, besides requesting the next step.
   enum Effect: Equatable, Sendable {
@@ -50,21 +41,8 @@ struct LifecycleRegistry: Sendable {
   var members = LifecycleMembers()
   /// Members to be notified of the foreground again, if they are not busy and the daemon is still there by then.
   var reentering: [ObserverID] = []
-  /// The rest of the transition under way. Cleared by termination, which plans its own.
-  private(set) var steps: ArraySlice<LifecycleStep> = []
-  private var transitionCause = LifecycleCause(.launch)
-  private(set) var transitionNumber: UInt64 = 0
-  /// The kind of the transition under way, or of the last one.
-  private(set) var transitionKind = LifecycleTransition.launch
-  /// The step being delivered; meanwhile `next()` returns `nil`.
-  private(set) var current: CurrentStep?
-  struct CurrentStep: Sendable {
-    let step: LifecycleStep
-    /// The change of state of the members that it reaches.
-    let change: NotificationKind.Change
-  }
-  /// Whether the termination has removed steps from the transition that was under way.
-  private(set) var hasCutTransition = false
+  /// The transition under way: a step is being delivered, or is left.
+  var transition: Transition?
   /// The number of terminating signals that count: only signals escalate.
   private(set) var terminationSignals = 0
   var requests = PendingRequests()
@@ -115,14 +93,13 @@ struct LifecycleRegistry: Sendable {
       return terminationSignals == 2 ? .expedite : .exitNow
     }
     termination = cause
-    hasCutTransition = steps.contains { isStillRequested($0) }
-    transitionCause = cause
-    transitionNumber += 1
-    transitionKind = .termination
+    let isCut = transition?.left.contains { isStillRequested($0) } ?? false
+    transition.update {
+      $0.isOvertaken = isCut
+      $0.passAll()
+    }
     // A daemon that was never launched has nothing to end.
-    let isLaunched = state != .launching
-    steps = isLaunched ? ([.workEnds] + LifecycleTransition.termination.row.steps)[...] : []
-    if !isLaunched { state = .terminated }
+    if state == .launching { state = .terminated }
     return .terminate
   }
 
@@ -136,7 +113,7 @@ struct LifecycleRegistry: Sendable {
     if let form = member.work?.form, form != .foreground {
       members.update(member.id) { $0.throughout = form == .body ? .begun : .waiting }
     }
-    guard !isInTransition, holds == 0, termination == nil,
+    guard transition == nil, holds == 0, termination == nil,
       state == .foreground || state == .background, !member.receives(.kind(.didFinishLaunching)),
       state == .background || !member.receives(.kind(.willEnterForeground))
     else { return }
@@ -145,7 +122,7 @@ struct LifecycleRegistry: Sendable {
 
   /// Notes that a member's launch failed. So has the daemon's then, which goes to its end without the foreground.
   mutating func launchFailed(_ id: ObserverID) {
-    if isLaunchTransition { steps = [] }
+    if isLaunchTransition { transition.update { $0.passAll() } }
     members.update(id) { member in
       member.reachedState = .launching
       member.launchFailed = true
@@ -153,12 +130,12 @@ struct LifecycleRegistry: Sendable {
   }
 
   /// Notes that the delivery under way has reached a member, which is being notified now.
-  mutating func reached(_ id: ObserverID) {
-    switch current?.change {
+  mutating func reached(_ id: ObserverID, _ change: NotificationKind.Change) {
+    switch change {
     case .state(let state, _): members.update(id) { $0.reachedState = state }
     case .suspended(let isSuspended): members.update(id) { $0.isSuspended = isSuspended }
     case .work(let begins): members.update(id) { $0.throughout = begins ? .begun : .none }
-    case .nothing, nil: break
+    case .nothing: break
     }
   }
 
@@ -177,114 +154,99 @@ struct LifecycleRegistry: Sendable {
 
   // MARK: Steps
 
-  /// Returns the next step, which becomes the current one; `nil` while there is a current one, while deliveries are
-  /// held back, and when there is nothing to do.
-  mutating func next() -> Plan? {
-    guard current == nil, state != .terminated, let plan = takeStep() else { return nil }
-    current = CurrentStep(step: plan.step, change: plan.step.change)
-    return plan
-  }
-
-  private mutating func takeStep() -> Plan? {
-    if termination != nil { return nextTerminationStep() }
-    let isLaunch = state == .launching || isLaunchTransition
-    guard holds == 0 || isLaunch else { return nil }
+  /// Returns the next step to deliver, after the end of the one before; `nil` while deliveries are held back, when there is
+  /// nothing to do, and when the transition under way is to be ended first.
+  mutating func next() -> Next? {
+    if state == .terminated { return nil }
+    if let termination { return nextTerminationStep(termination) }
+    guard holds == 0 || state == .launching || isLaunchTransition else { return nil }
     // A suspend may have no time for who is late, nor for who was skipped in it: both are notified after it.
-    let isSuspending = transitionKind == .suspend && !steps.isEmpty
-    return (holds == 0 && !isSuspending ? catchUp() : nil) ?? nextTransitionStep()
+    let mayCatchUp = holds == 0 && transition?.kind != .suspend
+    return (mayCatchUp ? catchUp() : nil) ?? nextTransitionStep()
   }
 
-  /// Ends the current step, which may have been overtaken. Returns true when its transition is over too.
-  @discardableResult mutating func finishStep() -> Bool {
-    guard let ended = current.take() else { return true }
-    switch ended.step.kind {
+  /// Ends a step, which may have been overtaken.
+  mutating func finish(_ step: LifecycleStep) {
+    switch step.kind {
     case .willEnterForeground where termination == nil: state = .foreground
     case .willTerminate: state = .terminated
-    // Unless the launch has failed, and has no more steps. Work belongs to it wherever the daemon goes then.
-    case .didFinishLaunching
-    where transitionKind == .launch && !steps.isEmpty && isMissed(.workBegins):
-      steps = [.workBegins] + steps
     default: break
     }
-    // A step that is no longer requested must not keep its transition open.
-    steps = steps.drop { !isStillRequested($0) }
-    guard steps.isEmpty else { return false }
-    // A slice keeps what has been removed from it: a post, until the next transition.
-    steps = []
-    return true
+    passRevoked()
   }
 
-  /// Handles the third signal: nothing more is delivered.
-  mutating func abort() {
-    current = nil
-    steps = []
-    state = .terminated
-  }
-
-  private mutating func nextTerminationStep() -> Plan? {
-    state = .background
-    if members.contains(where: isToPause) { return pausePlan(to: isToPause) }
-    // Nobody waits any longer for what the others are busy with.
-    let isInForeground = { (member: LifecycleMembers.ObserverProgress) in
-      member.reachedState == .foreground
+  /// Leaves out what is no longer requested, which must not keep its transition open.
+  private mutating func passRevoked() {
+    while let step = transition?.next, !isStillRequested(step) {
+      transition.update { $0.passNext() }
     }
-    if !endsWork, members.contains(where: isInForeground) { return pausePlan(to: isInForeground) }
-    guard !steps.isEmpty else { return nil }
-    let step = steps.removeFirst()
-    return plan(step, cause: transitionCause)
+  }
+
+  /// Takes the transition under way, if that is over: no step of it is left.
+  mutating func endTransition() -> Transition? {
+    transition?.next == nil ? transition.take() : nil
+  }
+
+  /// Handles the third signal: nothing more is delivered. Returns the transition that was under way.
+  mutating func abort() -> Transition? {
+    state = .terminated
+    return transition.take()
+  }
+
+  private mutating func nextTerminationStep(_ cause: LifecycleCause) -> Next? {
+    if transition == nil { transition = Transition(.termination, cause) }
+    guard transition?.kind == .termination else { return nil }
+    state = .background
+    var paused = receiversOfPause(areBusy: false)
+    // Once work has ended, nobody waits any longer for what the others are busy with.
+    if paused.isEmpty, !endsWork { paused = receiversOfPause(areBusy: true) }
+    return paused.isEmpty ? nextStep() : (.kind(.didEnterBackground), cause, paused)
   }
 
   /// Plans a step for members that were added late, or were busy: they receive what the others have received, before
   /// anything else.
-  private mutating func catchUp() -> Plan? {
+  private mutating func catchUp() -> Next? {
     for id in reentering where state == .foreground {
       members.update(id) { if !$0.isBusy { $0.reachedState = .background } }
     }
     reentering = []
     guard state != .launching, let step = missed() else { return nil }
-    if steps.isEmpty {
-      transitionNumber += 1
-      transitionKind = .catchUp
-    }
-    let change = step.change
-    return plan(step, cause: LifecycleCause(.lateObserver)) {
-      !$0.isBusy && $0.shouldReceive(change)
-    }
+    let (cause, change) = (LifecycleCause(.lateObserver), step.change)
+    if transition == nil { transition = Transition(.catchUp, cause) }
+    return (step, cause, receivers(of: step) { !$0.isBusy && $0.shouldReceive(change) })
   }
 
-  private mutating func nextTransitionStep() -> Plan? {
-    repeat {
-      while !steps.isEmpty {
-        let step = steps.removeFirst()
-        if isStillRequested(step) { return begin(step) }
-      }
-    } while (holds == 0 || state == .launching) && planTransition()
+  private mutating func nextTransitionStep() -> Next? {
+    if transition != nil { return nextStep() }
+    while holds == 0 || state == .launching, planTransition() {
+      if let next = nextStep() { return next }
+      transition = nil
+    }
     return nil
   }
 
-  private mutating func begin(_ step: LifecycleStep) -> Plan {
+  /// Begins the next step of the transition that is still what the daemon should do.
+  private mutating func nextStep() -> Next? {
+    passRevoked()
+    guard let step = transition?.next, let cause = transition?.cause else { return nil }
+    transition.update { $0.passNext() }
     switch step.kind {
     case .didFinishLaunching, .didEnterBackground: state = .background
     case .willSuspend: isSuspended = true
     case .didResume: isSuspended = false
     default: break
     }
-    return plan(step, cause: transitionCause)
+    return (step, cause, receivers(of: step))
   }
 
-  /// Plans the transition for the request that has waited longest; false when there is none.
+  /// Plans the launch, or else the request that has waited longest; false when there is none.
   private mutating func planTransition() -> Bool {
-    transitionNumber += 1
     if state == .launching {
-      guard let cause = requests.launch.take() else { return false }
-      transitionKind = .launch
-      transitionCause = cause
-      steps = transitionKind.row.steps[...]
-      return true
+      transition = requests.launch.take().map { Transition(.launch, $0) }
+      return transition != nil
     }
     guard let waiting = requests.takeNext() else { return false }
-    transitionCause = waiting.cause
-    (transitionKind, steps) = plannedTransition(for: waiting)
+    transition = plannedTransition(for: waiting)
     return true
   }
 }

@@ -10,38 +10,40 @@ package enum LifecycleTransition: Int, CaseIterable, Sendable {
     switch self {
     case .launch:
       Row(
-        [.didFinishLaunching, .willEnterForeground], event: "launch", gerund: "launching",
-        done: "Started", isNotice: true, messageID: "7661d9a0b7f44df78cf89eca95be801a")
+        [.kind(.didFinishLaunching), .workBegins, .kind(.willEnterForeground)], event: "launch",
+        gerund: "launching", done: "Started", isNotice: true,
+        messageID: "7661d9a0b7f44df78cf89eca95be801a")
     case .foreground:
       Row(
-        [.willEnterForeground], event: "foreground", gerund: "entering the foreground",
+        [.kind(.willEnterForeground)], event: "foreground", gerund: "entering the foreground",
         done: "Entered the foreground", isNotice: true,
         messageID: "7a23e78e7d1e43de9af80e749ceb84c1")
     case .background:
       Row(
-        [.didEnterBackground, .shouldSaveState], event: "background",
+        [.kind(.didEnterBackground), .kind(.shouldSaveState)], event: "background",
         gerund: "entering the background", done: "Entered the background", isNotice: true,
         messageID: "b9ab8dc464b24c518935721cb1171b33")
     case .suspend:
       Row(
-        [.didEnterBackground, .shouldSaveState, .willSuspend], event: "suspend",
-        gerund: "suspending", done: "Ready for the machine's sleep",
+        [.kind(.didEnterBackground), .kind(.shouldSaveState), .kind(.willSuspend)],
+        event: "suspend", gerund: "suspending", done: "Ready for the machine's sleep",
         messageID: "f556588cc7c245f892b8c54198eab283")
     case .resume:
       Row(
-        [.didResume], event: "resume", gerund: "resuming",
+        [.kind(.didResume)], event: "resume", gerund: "resuming",
         done: "Resumed after the machine's sleep", messageID: "388fcb70bd6e41f7bee3cf21bfab7bf2")
     case .saveState:
       Row(
-        [.shouldSaveState], event: "save", gerund: "saving", done: "Saved state",
+        [.kind(.shouldSaveState)], event: "save", gerund: "saving", done: "Saved state",
         messageID: "c9d04c87a39d4f96abe4d88a6aec0f07")
     case .reload:
       Row(
-        [.shouldSaveState, .shouldReload], event: "reload", gerund: "reloading", done: "Reloaded",
-        rejected: "Reload rejected", messageID: "2800c7fcc3ec4765aa25ab97ee303c75")
+        [.kind(.shouldSaveState), .kind(.shouldReload)], event: "reload", gerund: "reloading",
+        done: "Reloaded", rejected: "Reload rejected",
+        messageID: "2800c7fcc3ec4765aa25ab97ee303c75")
     case .pressure:
       Row(
-        [.didReceivePressure], event: "pressure", gerund: "relieving pressure",
+        [.kind(.didReceivePressure)], event: "pressure", gerund: "relieving pressure",
         done: "Notified of pressure",
         messageID: "da8a1d4827a24e28ad4c8e19906c1dc3")
     case .post: Row([], event: "post", gerund: "delivering", done: "Delivered")
@@ -51,14 +53,15 @@ package enum LifecycleTransition: Int, CaseIterable, Sendable {
         done: "Notified late observers")
     case .termination:
       Row(
-        [.shouldSaveState, .willTerminate], event: "terminate", gerund: "stopping",
-        done: "Terminated", isNotice: true, messageID: "5abc37cbba064215b4294a5299559cdc")
+        [.workEnds, .kind(.shouldSaveState), .kind(.willTerminate)], event: "terminate",
+        gerund: "stopping", done: "Terminated", isNotice: true,
+        messageID: "5abc37cbba064215b4294a5299559cdc")
     }
   }
 
   /// What a transition delivers, and its words.
   final class Row: Sendable {
-    /// The steps, in order; none where they depend on the request. A termination ends work before them.
+    /// The steps, in order; none where they depend on the request.
     let steps: [LifecycleStep]
     /// The name in the journal: `journalctl LIFECYCLE_EVENT=…`.
     let event: String
@@ -74,10 +77,10 @@ package enum LifecycleTransition: Int, CaseIterable, Sendable {
     let messageID: StaticString?
 
     fileprivate init(
-      _ kinds: [NotificationKind], event: String, gerund: String, done: String,
+      _ steps: [LifecycleStep], event: String, gerund: String, done: String,
       rejected: String? = nil, isNotice: Bool = false, messageID: StaticString? = nil
     ) {
-      steps = kinds.map { .kind($0) }
+      self.steps = steps
       self.event = event
       self.gerund = gerund
       self.done = done

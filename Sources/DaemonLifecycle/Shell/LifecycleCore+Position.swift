@@ -19,7 +19,7 @@ extension LifecycleCore {
       let reasons = state.machine.registry.backgroundReasons
       let isThere = reasons.contains(reason)
       return (
-        state.machine.registry.state == .background && !state.machine.registry.isInTransition,
+        state.machine.registry.state == .background && state.machine.registry.transition == nil,
         isThere, reasons.count > (isThere ? 1 : 0), !state.machine.calls.unfinished.isEmpty,
         state.machine.isTerminating,
         state.machine.isClosed || state.machine.registry.state == .terminated,
