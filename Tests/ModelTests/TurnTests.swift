@@ -34,6 +34,21 @@ import Testing
     #expect(try end(of: save) == at(8))
   }
 
+  /// Found by a reading: the moment for WillTerminate was that of the whole stop, and longer than the reserve.
+  @Test func aSecondSignalLeavesAShortReserveToTheSave() throws {
+    let daemon = DaemonUnderTest(
+      LifecycleConfiguration(
+        hookTimeout: .seconds(60), stopTimeout: .seconds(30), saveReserve: .milliseconds(500),
+        exitGrace: .zero))
+    daemon.add([DidEnterBackground.self])
+    daemon.add([ShouldSaveState.self])
+    daemon.add([WillTerminate.self])
+    let pause = daemon.signal().starts.first
+    daemon.signal(at: 2)
+    let saves = daemon.give(.ended(try #require(pause), .completed), at: at(2)).starts
+    #expect(daemon.kinds(saves) == [.shouldSaveState])
+  }
+
   // MARK: What the service manager allows
 
   /// Found by an attack: its end has moved, and so has its grace.

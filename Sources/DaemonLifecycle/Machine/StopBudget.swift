@@ -34,22 +34,22 @@ struct StopBudget {
     let whole = Self.whole(policy.stopTimeout, allowed: allowed)
     exitGrace = min(policy.exitGrace ?? .zero, whole / 2)
     let total = max(.zero, whole - exitGrace)
-    began = now
-    end = now.advanced(by: total)
+    (began, end, moment) = (now, now, 0)
     reserve = min(policy.saveReserve, total / 2).saturatedNanoseconds
-    moment = Self.moment(from: now, to: end)
+    set(end: now.advanced(by: total), at: now)
   }
 
   /// Half of the time is for the saves.
   init(from now: MonotonicTime, until end: MonotonicTime, _ audience: Audience) {
-    (began, self.end, exitGrace, self.audience) = (now, end, .zero, audience)
+    (began, self.end, moment, exitGrace, self.audience) = (now, now, 0, .zero, audience)
     reserve = (end.nanoseconds - now.nanoseconds) / 2
-    moment = Self.moment(from: now, to: end)
+    set(end: end, at: now)
   }
 
-  /// A sixteenth, at most a second.
-  private static func moment(from now: MonotonicTime, to end: MonotonicTime) -> Int64 {
-    min(1_000_000_000, max(0, end.nanoseconds - now.nanoseconds) / 16)
+  /// The moment is a sixteenth of what is left, at most a second.
+  private mutating func set(end: MonotonicTime, at now: MonotonicTime) {
+    self.end = end
+    moment = min(1_000_000_000, max(0, end.nanoseconds - now.nanoseconds) / 16)
   }
 
   /// Returns the whole time, with a margin to what the service manager allows, since its clock started earlier.
@@ -61,7 +61,7 @@ struct StopBudget {
 
   /// Handles the second signal: only the save reserve is left.
   mutating func expedite(at now: MonotonicTime) {
-    end = min(end, now.advanced(byNanoseconds: reserve))
+    set(end: min(end, now.advanced(byNanoseconds: reserve)), at: now)
     isHurried = true
   }
 
@@ -73,10 +73,9 @@ struct StopBudget {
   ) {
     let known = StopBudget(policy, allowed: allowed, from: began)
     guard known.end != end, known.end < end ? !isExtended : !isHurried else { return }
-    end = max(known.end, min(end, now.advanced(byNanoseconds: known.reserve)))
+    set(end: max(known.end, min(end, now.advanced(byNanoseconds: known.reserve))), at: now)
     reserve = min(known.reserve, max(0, end.nanoseconds - now.nanoseconds) / 2)
     exitGrace = known.exitGrace
-    moment = Self.moment(from: now, to: end)
   }
 
   /// Returns the time at which a drain must end: before the save reserve, with the time of one hook left, or half of
@@ -89,8 +88,8 @@ struct StopBudget {
 
   /// Extends the budget. If nothing was left, the time counts from now, and the reserve is restored.
   mutating func extend(by extra: Duration, at now: MonotonicTime) {
-    if end <= now { end = now.advanced(byNanoseconds: reserve) }
-    end = end.advanced(by: max(.zero, extra))
+    let end = end <= now ? now.advanced(byNanoseconds: reserve) : end
+    set(end: end.advanced(by: max(.zero, extra)), at: now)
     isExtended = true
   }
 
