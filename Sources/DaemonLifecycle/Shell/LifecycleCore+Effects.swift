@@ -56,11 +56,15 @@ extension LifecycleCore {
     errands.rare = state.effects.takeRare()
   }
 
-  /// Takes the messages that are there. Facts wait for the start, which brings their receivers.
-  func takeMail(_ state: inout State) -> Mail {
+  /// Takes the messages that are there, up to a number. Facts wait for the start, which brings their receivers.
+  func takeMail(_ state: inout State, upTo most: Int = LifecycleCore.mostMessages) -> Mail {
     var mail = Mail(
       messages: [], parts: state.parts ?? [], streams: state.streams)
     swap(&mail.messages, &state.effects.messages)
+    if mail.messages.count > most {
+      state.effects.messages = Array(mail.messages[most...])
+      mail.messages.removeSubrange(most...)
+    }
     if state.parts == nil {
       for case .fact(let fact) in mail.messages { state.earlyFacts.append(fact) }
       // Otherwise a subject that is never started would have no limit.
@@ -99,12 +103,19 @@ extension LifecycleCore {
 
   // MARK: Messages
 
-  /// Sends messages until there are no more, as the one thread that does.
+  /// So many messages a thread sends: it has something else to do, and others may add them faster.
+  static let mostMessages = 256
+
+  /// Sends messages, as the one thread that does. What is too much for it is left to the next critical section, which is
+  /// the clock's, on the thread that listens, between two looks for signals and deadlines.
   private func send(_ mail: consuming Mail) {
+    var room = Self.mostMessages
     while true {
+      room -= mail.messages.count
       for message in mail.messages { send(message, mail) }
       if mail.hasAnswers { answerPosts(mail.messages) }
       mail.messages.removeAll(keepingCapacity: true)
+      let isListening = executor.listeningThread.load(ordering: .relaxed) != 0
       // The readiness is shown before the next messages are sent: the thread that added them may not have shown it yet.
       let (next, shown): (Mail?, ShownReadiness?) = state.withLock { state in
         guard !state.effects.messages.isEmpty else {
@@ -113,7 +124,13 @@ extension LifecycleCore {
           swap(&state.effects.messages, &mail.messages)
           return (nil, nil)
         }
-        return (takeMail(&state), nextReadiness(&state))
+        // Once closed, there may be no other.
+        if room <= 0, isListening, harness == nil, !state.machine.isClosed {
+          state.isSending = false
+          executor.poll.arm(at: now)
+          return (nil, nil)
+        }
+        return (takeMail(&state, upTo: room > 0 ? room : Self.mostMessages), nextReadiness(&state))
       }
       guard let next else {
         // A wait of a test does not end before the facts that may begin more have been received.

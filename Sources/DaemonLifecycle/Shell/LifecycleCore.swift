@@ -153,7 +153,12 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   @inline(never)
   package func receive(_ event: LifecycleEvent) {
     if let harness, isDelayed(.event(event), by: harness) { return }
-    handle(.event(event))
+    let isTooFast = change { state, now in
+      state.handle(.event(event), at: now)
+      return state.effects.messages.count > 16 * Self.mostMessages
+    }
+    // Or messages of a loop would wait without a bound, and those of the stop behind them.
+    if isTooFast, !executor.isOnListener { usleep(1000) }
     if case .describe = event.request { logThreads("Described") { .info($0) } }
   }
 

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import DaemonSystemd
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DaemonLifecycle
+
+/// Whoever sends messages has something else to do: signals, deadlines and the next hook wait for that thread.
+@Suite struct BacklogTests {
+  /// Blocks the first that tells it of something.
+  private final class Reader: LifecyclePart {
+    let isBlocked = Atomic<Bool>(false)
+    let release = Semaphore()
+    /// What it was told, and by which thread.
+    let told = Mutex<[(text: String, thread: UInt)]>([])
+
+    func receive(_ fact: LifecycleFact) -> MonotonicTime? {
+      guard case .info(let text) = fact else { return nil }
+      told.withLock { $0.append((text, clinux_this_thread())) }
+      if !isBlocked.exchange(true, ordering: .relaxed) { release.wait() }
+      return nil
+    }
+  }
+
+  /// - Parameter closes: Whether nobody listens any more by the time that it can be sent.
+  @Test(arguments: [false, true]) func whatIsTooMuchIsLeftToTheThreadThatListens(
+    closes: Bool
+  ) async throws {
+    let reader = Reader()
+    let core = LifecycleCore(
+      configuration: .init(signals: [:], logging: .off), initialState: .background,
+      parts: [reader])
+    defer { core.close() }
+    try core.executor.listen()
+    let hasReturned = Atomic<Bool>(false)
+    let begins = Thread.spawn(named: "sender") {
+      core.handle(.fact(.info("0")))
+      hasReturned.store(true, ordering: .relaxed)
+    }
+    #expect(begins)
+    try await eventually {
+      reader.isBlocked.load(ordering: .relaxed)
+        && core.executor.listeningThread.load(ordering: .relaxed) != 0
+    }
+    let count = 10 * LifecycleCore.mostMessages
+    for number in 1..<count { core.handle(.fact(.info("\(number)"))) }
+    if closes { core.close() }
+    reader.release.signal()
+    try await eventually {
+      hasReturned.load(ordering: .relaxed) && reader.told.withLock { $0.count == count }
+    }
+    let told = reader.told.withLock { $0 }
+    #expect(told.map(\.text) == (0..<count).map { "\($0)" })
+    let own = told.count { $0.thread == told[0].thread }
+    #expect(closes || own == LifecycleCore.mostMessages)
+  }
+}
