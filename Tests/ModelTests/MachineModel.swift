@@ -445,7 +445,7 @@ struct MachineModel {
         if call.next < delivery.earliest { fail("the clock comes too late for a call") }
         if call.deadline < call.began { fail("a deadline before the beginning") }
         // A hook and the post that it made may both be waited for once more.
-        if delivery.isNested || call.step.isSave || call.isAwaitedAgain { continue }
+        if delivery.isNested || call.step.isSave || call.wait == .again { continue }
         if !begun.insert(call.observer).inserted { fail("two calls of one observer") }
       }
     }

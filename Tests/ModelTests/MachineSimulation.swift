@@ -637,7 +637,7 @@ struct MachineSimulation: ~Copyable {
 
   private mutating func noteTakenBack() {
     for (call, hook) in hooks where !hook.isAwaitedAgain {
-      guard machine.calls.find(call)?.isAwaitedAgain == true else { continue }
+      guard machine.calls.find(call)?.wait == .again else { continue }
       hooks[call]?.isAwaitedAgain = true
       change(hook.observer) { $0.history.noteFailure(of: hook.step) }
       takenBack.append(hook.observer.value)

@@ -25,6 +25,18 @@ struct Call: Sendable {
     case abandoned
   }
 
+  /// Which deliveries wait for it, or have.
+  enum Wait: Sendable {
+    /// Its own.
+    case own
+    /// A later one, beside which it runs on: it has had its turn.
+    case later
+    /// None: its own has gone on without it.
+    case none
+    /// A stop's, once more.
+    case again
+  }
+
   private(set) var delivery: DeliveryID
   /// The constants of the delivery that it began in, which outlive the delivery.
   let constants: Delivery.Constants
@@ -42,12 +54,9 @@ struct Call: Sendable {
   var granted = Duration.zero
   private(set) var progress: Progress
   private(set) var limit = Limit.deadline
-  /// Whether a stop waits for it once more, or has.
-  private(set) var isAwaitedAgain = false
-  /// Whether its own delivery has gone on without it.
-  var hasOutlived = false
-  /// Its turn in its delivery; -1: it has had it in another.
-  var turn: Int32 = 0
+  private(set) var wait = Wait.own
+  /// Its turn: a delivery has greater ones than those before.
+  var turn = 0
   /// Its index in its delivery's `running`.
   var runningIndex = 0
 
@@ -87,23 +96,25 @@ struct Call: Sendable {
     return true
   }
 
-  mutating func abandon() { (limit, hasOutlived) = (.abandoned, true) }
+  mutating func abandon() {
+    limit = .abandoned
+    if wait == .own { wait = .none }
+  }
 
   /// Whether it was abandoned before the stop, and still runs: it may be in a transaction. A health check has nothing to end.
   var isLeftBehind: Bool {
-    isAbandoned && progress == .begun && !isAwaitedAgain && turn >= 0
-      && !constants.isOfTermination && !step.isHealthCheck
+    wait == .none && progress == .begun && !constants.isOfTermination && !step.isHealthCheck
   }
 
-  /// It has had its turn, and goes on beside another delivery.
-  mutating func join(_ delivery: DeliveryID) {
-    (self.delivery, turn, hasOutlived) = (delivery, -1, true)
-  }
-
-  /// It is waited for once more, with the time that the stop has.
-  mutating func join(_ delivery: DeliveryID, grace: Duration) {
-    (self.delivery, deadline, self.grace) = (delivery, .distantFuture, grace)
-    (limit, isAwaitedAgain, granted) = (.deadline, true, .zero)
+  /// Another delivery waits for it.
+  ///
+  /// - Parameter grace: Of one that was abandoned, which has the time of the stop; `nil` for one that runs on.
+  mutating func join(_ delivery: DeliveryID, grace: Duration?) {
+    self.delivery = delivery
+    if wait == .own { wait = .later }
+    guard let grace else { return }
+    (deadline, self.grace) = (.distantFuture, grace)
+    (limit, wait, granted) = (.deadline, .again, .zero)
   }
 
   // MARK: Time
@@ -125,7 +136,7 @@ struct Call: Sendable {
 
   /// Lengthens the deadline, up to its own, to a budget that has grown. What is waited for once more has none.
   mutating func lengthen(to budget: CallTime, own: MonotonicTime) {
-    let longer = isAwaitedAgain ? budget.deadline : min(own, budget.deadline)
+    let longer = wait == .again ? budget.deadline : min(own, budget.deadline)
     if longer > deadline, budget.end > deadline.advanced(by: grace) {
       (deadline, grace) = (longer, budget.grace)
     }

@@ -8,6 +8,7 @@ struct Calls: Sendable {
   /// The calls. Each is in its delivery's `running` or was abandoned; its `runningIndex` is its index in the former.
   private var calls = Slots<Call>()
   private var lastDelivery: UInt64 = 0
+  private var lastTurn = 0
   /// The empty list of a delivery that is over, reused by the next.
   private var room: [CallID] = []
   /// Calls that have not ended, and without which their own delivery has gone on, by observer. No list is empty.
@@ -20,11 +21,11 @@ struct Calls: Sendable {
   mutating func open(_ constants: Delivery.Constants) -> DeliveryID {
     lastDelivery += 1
     let id = DeliveryID(value: lastDelivery)
-    deliveries.append(Delivery(id, constants, room: room))
+    deliveries.append(Delivery(id, constants, after: lastTurn, room: room))
     room = []
     for call in carried {
-      if !calls[call].hasOutlived { unfinished[calls[call].observer, default: []].append(call) }
-      calls[call].join(id)
+      noteUnfinished(call)
+      calls[call].join(id, grace: nil)
       add(call, to: id)
     }
     carried = []
@@ -35,6 +36,7 @@ struct Calls: Sendable {
   mutating func close(_ id: DeliveryID) -> Delivery {
     var delivery = deliveries.remove(at: index(of: id)!)
     carried += delivery.running
+    lastTurn = max(lastTurn, delivery.turn)
     room = delivery.takeRoom()
     room.removeAll(keepingCapacity: true)
     return delivery
@@ -129,9 +131,9 @@ struct Calls: Sendable {
   /// outdated before.
   mutating func end(_ id: CallID) -> Call? {
     guard let call = calls.remove(id) else { return nil }
-    if call.progress == .begun, call.isAbandoned || call.isAwaitedAgain { abandonedCount -= 1 }
+    if call.progress == .begun, call.isAbandoned || call.wait == .again { abandonedCount -= 1 }
     if !call.isAbandoned { leave(call) }
-    if call.hasOutlived {
+    if call.wait != .own {
       unfinished[call.observer]?.removeAll { $0 == id }
       if unfinished[call.observer]?.isEmpty == true { unfinished[call.observer] = nil }
     }
@@ -142,10 +144,15 @@ struct Calls: Sendable {
   mutating func abandon(_ id: CallID) -> Call {
     let call = calls[id]
     leave(call)
+    noteUnfinished(id)
     calls[id].abandon()
-    if call.progress == .begun, !call.isAwaitedAgain { abandonedCount += 1 }
-    if !call.hasOutlived { unfinished[call.observer, default: []].append(id) }
+    if call.progress == .begun, call.wait != .again { abandonedCount += 1 }
     return call
+  }
+
+  /// Its own delivery goes on without it.
+  private mutating func noteUnfinished(_ id: CallID) {
+    if calls[id].wait == .own { unfinished[calls[id].observer, default: []].append(id) }
   }
 
   private mutating func leave(_ call: Call) {

@@ -66,7 +66,7 @@ struct Delivery: Sendable {
   /// The first call that has not begun: all before have begun, were skipped or removed.
   private(set) var nextCall = 0
   /// The turn under way, when it began, and how many of its calls run. All others that run have had theirs.
-  private(set) var turn: Int32 = 0
+  private(set) var turn: Int
   private(set) var turnBegan: MonotonicTime
   private var inTurn = 0
   /// When those in turn are waited for no longer; the distant future: until they have ended.
@@ -82,9 +82,14 @@ struct Delivery: Sendable {
   /// A lower bound of `turnEnd` and of `next` of all calls in `running`; it may be too early until the clock reaches it.
   private(set) var earliest = MonotonicTime.distantFuture
 
-  /// - Parameter room: An empty list that was used before.
-  init(_ id: DeliveryID, _ constants: Constants, room: consuming [CallID] = []) {
+  /// - Parameters:
+  ///   - turn: The last one of an earlier delivery, whose calls may run on beside this.
+  ///   - room: An empty list that was used before.
+  init(
+    _ id: DeliveryID, _ constants: Constants, after turn: Int = 0, room: consuming [CallID] = []
+  ) {
     self.id = id
+    self.turn = turn + 1
     self.constants = constants
     turnBegan = constants.began
     running = room
@@ -131,20 +136,20 @@ struct Delivery: Sendable {
 
   // MARK: Running calls
 
-  mutating func add(_ call: CallID, next: MonotonicTime, turn: Int32, isSave: Bool) {
+  mutating func add(_ call: CallID, next: MonotonicTime, turn: Int, isSave: Bool) {
     running.append(call)
     count(1, turn, isSave)
     note(next)
   }
 
-  @inline(__always) private mutating func count(_ sign: Int, _ turn: Int32, _ isSave: Bool) {
+  @inline(__always) private mutating func count(_ sign: Int, _ turn: Int, _ isSave: Bool) {
     if turn == self.turn { inTurn += sign }
     if isSave { saves += sign }
   }
 
   /// Removes a running call. Returns the call that takes its index: the last one, so that the time does not depend on
   /// the group's size.
-  mutating func remove(at index: Int, turn: Int32, isSave: Bool) -> CallID? {
+  mutating func remove(at index: Int, turn: Int, isSave: Bool) -> CallID? {
     let last = running.removeLast()
     count(-1, turn, isSave)
     if running.isEmpty { earliest = .distantFuture }

@@ -177,7 +177,7 @@ extension LifecycleMachine {
   /// Ends a call, whose hook has returned or was not called. A call that was withdrawn is not known any more.
   mutating func ended(_ id: CallID, _ end: CallEnd) {
     guard let call = calls.end(id) else { return }
-    if call.hasOutlived, calls.unfinished[call.observer] == nil {
+    if call.wait != .own, calls.unfinished[call.observer] == nil {
       registry.members.update(call.observer) { $0.isBusy = false }
       // A stop may pause it now, beside what it waits for.
       if isTerminating, let id = calls.current { setTurn(of: id) }
@@ -194,7 +194,7 @@ extension LifecycleMachine {
       record(call.isCancelled ? .timedOut : .completed, of: call)
       if !call.isCancelled { entered(call) }
     // It was cancelled then, and may say so.
-    case .failed(let failure) where call.isAwaitedAgain && failure.error is CancellationError:
+    case .failed(let failure) where call.wait == .again && failure.error is CancellationError:
       record(CallEnd.completed, of: call)
     case .failed(var failure):
       if call.isCancelled { failure.isLate = false }
