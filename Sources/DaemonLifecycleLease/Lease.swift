@@ -139,9 +139,7 @@ extension LifecycleInterface {
       wiring.parts.append(follower)
       wiring.followers.append { follower.follow(unsafeDowncast($0, to: LifecycleCore.self)) }
       if wiring.isSupervised {
-        wiring.busRequests = { [earlier = wiring.busRequests, warn = wiring.warn] in
-          (earlier?() ?? []) + [.killMode(lease, warn)]
-        }
+        wiring.busInputs.append(.other { [warn = wiring.warn] in .killMode(lease, warn) })
       }
     }
   }

@@ -110,7 +110,7 @@ import Testing
 
   @Test func aLimitThatIsKnownIsSaid() async throws {
     let observed = await serving(configuration(.seconds(30), budget: nil))
-    observed.core.take(.stopTimeout(.seconds(10)))
+    observed.core.take(.systemd(.stopTimeout(.seconds(10))))
     observed.core.receive(Self.sigterm)
     #expect(observed.log.names.contains { $0.hasPrefix("warning stopDelay is 30 s") })
     await observed.core.advance(by: .seconds(3))

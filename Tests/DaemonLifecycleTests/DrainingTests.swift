@@ -181,7 +181,7 @@ import Testing
     later.core.add(Scripted(background: { _ in }), .init(name: "server", timeout: .seconds(60)))
     _ = await later.core.launch()
     #expect(!later.log.names.contains { $0.hasPrefix("warning") })
-    later.core.take(.stopTimeout(.seconds(30)))
+    later.core.take(.systemd(.stopTimeout(.seconds(30))))
     try await eventually { later.log.names.contains { $0.contains("server may take 60 s") } }
   }
 

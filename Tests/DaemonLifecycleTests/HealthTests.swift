@@ -75,7 +75,7 @@ import Testing
     observed.on(ShouldSaveState.self) { _ in
       try await core.clockForTesting.sleep(for: .seconds(100))
     }
-    core.take(.sleepDelay(.seconds(4)))
+    core.take(.systemd(.sleepDelay(.seconds(4))))
     core.receive(LifecycleEvent(.suspend))
     await core.advance(by: .milliseconds(2500))
     core.take(.watchdogTick(stall: .zero))

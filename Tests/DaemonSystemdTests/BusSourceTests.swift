@@ -26,11 +26,11 @@ struct BusSourceTests {
       source.wake { input in
         switch input {
         case .event(let event): log.add("\(event.cause)")
-        case .stopTimeout(let time, let isManagers):
+        case .systemd(.stopTimeout(let time, let isManagers)):
           log.add((isManagers ? "the manager stops" : "stop") + " in \(time)")
-        case .managerReload: log.add("reload")
+        case .systemd(.managerReload): log.add("reload")
         case .unitJob(let job): log.add(job.map { "job \($0)" } ?? "no job")
-        case .sleepDelay(let delay): log.add("delay \(delay)")
+        case .systemd(.sleepDelay(let delay)): log.add("delay \(delay)")
         case .fact(.statusNote(_, let note)): log.add("note: \(note ?? "none")")
         case .fact(.warning(let text)): log.add(text)
         case .fact(.info(let text)): log.add("info: \(text)")
@@ -126,15 +126,15 @@ struct BusSourceTests {
     peer.answer = { _ in .reply([.variant(.string("mixed"))]) }
     let log = Log()
     let source = BusSource(
-      .address(peer.address), [],
-      {
-        [
+      .address(peer.address),
+      [
+        .other {
           BusRequest(.systemd, query: .get("KillMode", of: "/unit", "Service", .systemd)) {
             if case .reply(let values, _) = $0 { log.add("\(values)") }
             return .done
           }
-        ]
-      }, options: BusTests.options)
+        }
+      ], options: BusTests.options)
     try source.open()
     #expect(pump(Followed(source: source), peer) { !log.all.isEmpty })
     #expect(peer.calls.map(\.strings) == [["org.freedesktop.systemd1.Service", "KillMode"]])

@@ -105,7 +105,7 @@ struct BusValueFuzzTests {
         switch input {
         case .unitJob: counts.add("job")
         case .event: counts.add("event")
-        case .stopTimeout: counts.add("stop")
+        case .systemd: counts.add("stop")
         case .fact(.warning(let text)):
           counts.add("warning")
           if !text.hasSuffix(".") { Issue.record("no sentence: \(text)") }

@@ -15,6 +15,14 @@ extension LifecycleMachine {
   }
 }
 
+extension LifecycleMachine.Input {
+  static func stopTimeout(_ time: Duration, isManagers: Bool = false) -> Self {
+    .systemd(.stopTimeout(time, isManagers: isManagers))
+  }
+  static let managerReload = Self.systemd(.managerReload)
+  static func sleepDelay(_ time: Duration) -> Self { .systemd(.sleepDelay(time)) }
+}
+
 extension Effects {
   /// Takes all calls, as the shell does.
   mutating func takeStarts() -> [CallID] {

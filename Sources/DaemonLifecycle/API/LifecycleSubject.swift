@@ -110,7 +110,7 @@ public final class LifecycleSubject: LifecycleObservable {
     var wiring = LifecycleWiring(
       configuration, isSupervised: lease != nil, platform: platform, log: log, take: take)
     // A container may have the socket of a manager outside, whose limit is not the container's. One inside replies later.
-    if lease != nil, let host { take(.stopTimeout(host.gracePeriod)) }
+    if lease != nil, let host { take(.systemd(.stopTimeout(host.gracePeriod))) }
     // A daemon works without any of these. They are open before they receive facts: what they can't do at once, they do when
     // they are woken.
     for part in wiring.parts {

@@ -17,11 +17,7 @@ package struct LifecycleWiring {
   package var parts: [any LifecyclePart] = []
   /// Each is called with the core before the launch: parts that decide by where the daemon is.
   package var followers: [@Sendable (AnyObject) -> Void] = []
-  /// What is read and followed over the buses.
-  var busInputs: [BusInput] = []
-  /// Makes what else is asked over the service manager's bus. One closure for all: the type of an array of them would be
-  /// made at run time.
-  package var busRequests: (@Sendable () -> [BusRequest])?
+  package var busInputs: [BusInput] = []
   /// The time within which a check of health must succeed: the shortest that is wanted; `nil` without any.
   private(set) var watchdogPeriod: Duration?
   /// The mistakes in the environment and the configuration, logged at the start.

@@ -4,12 +4,7 @@ package import DaemonSystemd
 /// What a part tells the core.
 package enum SourceInput: Sendable {
   case event(LifecycleEvent)
-  /// The time that the service manager, or the user's manager, is allowed for a stop.
-  case stopTimeout(Duration, isManagers: Bool = false)
-  /// The service manager reads its units again, or has: see `TimeExtension`.
-  case managerReload
-  /// How long logind waits for a delay lock.
-  case sleepDelay(Duration)
+  case systemd(SystemdInput)
   /// The job that terminates the service.
   case unitJob(UnitJob?)
   /// A check of health is due; since the last one the process was stalled from outside for this long.

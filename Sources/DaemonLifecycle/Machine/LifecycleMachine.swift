@@ -97,12 +97,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case work(ObserverID, WorkInput)
     /// The process exits when the daemon has ended: the exit grace applies.
     case exitExpected
-    /// The time that a service manager allows for a stop, or that a user's has for its own.
-    case stopTimeout(Duration, isManagers: Bool = false)
-    /// The service manager reads its units again, or has: a stop's limit may be shorter, and over.
-    case managerReload
-    /// How long logind waits for a delay lock.
-    case sleepDelay(Duration)
+    case systemd(SystemdInput)
     /// A ping is due; since the last one the process was stalled from outside for this long.
     case watchdogTick(stall: Duration)
     /// Swift's executors are being checked.
@@ -159,9 +154,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case .exitExpected:
       stop.isExitExpected = true
       stop.expectExit(policy, at: now)
-    case .stopTimeout(let timeout, let isManagers): allowStop(timeout, isManagers: isManagers)
-    case .managerReload: if stop.budget != nil || asked != nil { publishExtension(until: now) }
-    case .sleepDelay(let delay): sleep.end = now.advanced(by: delay)
+    case .systemd(let input): take(input)
     case .watchdogTick(let stall): watchdogTick(stall)
     case .healthAsked(let round): health.asked(round)
     case .healthAnswer(let answer): effects.publish(health.receive(answer, at: now))

@@ -67,10 +67,7 @@ extension LifecycleCore {
     case .watchdogTick(let stall):
       for part in state.withLock({ $0.showingParts }) { schedule(part, at: part.check()) }
       handle(.watchdogTick(stall: stall))
-    case .stopTimeout(let timeout, let isManagers):
-      handle(.stopTimeout(timeout, isManagers: isManagers))
-    case .managerReload: handle(.managerReload)
-    case .sleepDelay(let delay): handle(.sleepDelay(delay))
+    case .systemd(let input): handle(.systemd(input))
     case .ended(let task): cancel(task)
     case .fact(let fact): handle(.fact(fact))
     }

@@ -1,10 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-import DaemonSystemd
+package import DaemonSystemd
 
-/// What is read and followed over a bus; where there is none, a line is logged.
-enum BusInput: Hashable, Sendable {
-  case stopTimeout, unitJob, sleep
-  case unit(String)
+/// A property or an event that is read and followed over a bus; where there is none, a line is logged.
+package struct BusInput: Sendable {
+  /// Those that are more than a request.
+  enum Kind { case stopTimeout, unitJob, sleep, other }
+
+  var kind = Kind.other
+  let request: @Sendable (BusInbox, SleepFollower) -> BusRequest
+
+  static let stopTimeout = BusInput(kind: .stopTimeout) { inbox, _ in .stopTimeout(inbox) }
+  static let unitJob = BusInput(kind: .unitJob) { inbox, _ in .unitJob(inbox) }
+  static let sleep = BusInput(kind: .sleep) { _, sleep in sleep.request }
+  static func unit(_ name: String) -> BusInput { BusInput { inbox, _ in .unit(name, inbox) } }
+  /// A request of another module, which takes the reply itself.
+  package static func other(_ request: @escaping @Sendable () -> BusRequest) -> BusInput {
+    BusInput { _, _ in request() }
+  }
+}
+
+extension [BusInput] {
+  func contains(_ kind: BusInput.Kind) -> Bool { contains { $0.kind == kind } }
 }
 
 extension LifecycleWiring {
@@ -12,19 +28,18 @@ extension LifecycleWiring {
   /// user's; logind is on the system bus.
   mutating func connectBuses() {
     let userManager = isSupervised ? environment.userManager : nil
-    guard let userManager else { return addBus(.system, busInputs, busRequests) }
-    addBus(.user, busInputs.filter { $0 != .sleep }, busRequests)
+    guard let userManager else { return addBus(.system, busInputs) }
+    addBus(.user, busInputs.filter { $0.kind != .sleep })
     addBus(
-      .system, busInputs.filter { $0 == .sleep },
+      .system, busInputs.filter { $0.kind == .sleep },
       userManager: busInputs.contains(.stopTimeout) ? userManager : nil)
   }
 
   private mutating func addBus(
-    _ address: BusAddress, _ inputs: [BusInput], _ others: (@Sendable () -> [BusRequest])? = nil,
-    userManager: String? = nil
+    _ address: BusAddress, _ inputs: [BusInput], userManager: String? = nil
   ) {
-    if inputs.isEmpty, others == nil, userManager == nil { return }
-    parts.append(BusSource(address, inputs, others, userManager: userManager))
+    if inputs.isEmpty, userManager == nil { return }
+    parts.append(BusSource(address, inputs, userManager: userManager))
   }
 }
 

@@ -30,7 +30,7 @@ extension BusRequest {
       case .reply(let values, _):
         guard case .variant(.uint64(let time))? = values.only else { return .malformed }
         (isKnown, failingSince) = (true, nil)
-        inbox.put(.stopTimeout(duration(microseconds: time), isManagers: unit != nil))
+        inbox.put(.systemd(.stopTimeout(duration(microseconds: time), isManagers: unit != nil)))
         inbox.settle(subject)
       // `systemd-run --scope` and sessions.
       case .failure(let error, of: query) where error.name.hasSuffix(".UnknownProperty"):
@@ -44,7 +44,7 @@ extension BusRequest {
         }
         return .again
       case .signal:
-        inbox.put(.managerReload)
+        inbox.put(.systemd(.managerReload))
         return .again
       }
       return .done

@@ -19,25 +19,16 @@ final class BusSource: LifecyclePart {
 
   /// - Parameters:
   ///   - inputs: Those that arrive over this bus.
-  ///   - others: Makes what else is asked over it.
   ///   - userManager: The system's unit whose limit for a stop is read, too; `nil` for none.
   ///   - options: Where there is no bus at all, as in a container, an idle daemon is woken every ten minutes for it.
   init(
-    _ address: BusAddress, _ inputs: [BusInput], _ others: (@Sendable () -> [BusRequest])? = nil,
-    userManager: String? = nil, options: BusConnection.Options = BusSource.options
+    _ address: BusAddress, _ inputs: [BusInput], userManager: String? = nil,
+    options: BusConnection.Options = BusSource.options
   ) {
     asksForUnitJob = inputs.contains(.unitJob)
     let inbox = BusInbox()
     let sleep = SleepFollower(inbox)
-    var requests = inputs.flatMap { input -> [BusRequest] in
-      switch input {
-      case .stopTimeout: [.stopTimeout(inbox)]
-      case .unitJob: [.unitJob(inbox)]
-      case .sleep: [sleep.request]
-      case .unit(let name): [.unit(name, inbox)]
-      }
-    }
-    if let others { requests += others() }
+    var requests = inputs.map { $0.request(inbox, sleep) }
     if let userManager { requests.append(.stopTimeout(inbox, ofUserManager: userManager)) }
     let connection = BusConnection(address, requests, options: options)
     bus = Mutex(Bus(connection: connection, inbox: inbox, sleep: sleep))

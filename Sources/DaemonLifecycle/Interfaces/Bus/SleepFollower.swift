@@ -85,7 +85,7 @@ final class SleepFollower {
     isAsleep = value
     if value {
       // A tenth is kept for the way back to logind.
-      if lock != nil { inbox.put(.sleepDelay(limit - limit / 10)) }
+      if lock != nil { inbox.put(.systemd(.sleepDelay(limit - limit / 10))) }
       inbox.put(.suspend, "the machine is about to sleep")
     } else {
       inbox.put(.wakeUp, "the machine has woken up")
