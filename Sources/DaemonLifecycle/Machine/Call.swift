@@ -43,14 +43,14 @@ struct Call: Sendable {
   let member: Member
   /// The index of the hook among the member's.
   let hook: Int
-  /// What calls the hook and cancels it, which the machine only keeps; `nil` until the shell has made it.
+  /// The object that calls the hook and cancels it, kept for the shell; `nil` until the shell has made it.
   var caller: (any AnyObject & Sendable)?
   let began: MonotonicTime
   /// The deadline: not before `began`; for a nested call not after the outer one's.
   private(set) var deadline: MonotonicTime
   /// The time from its cancellation to its abandonment.
   private(set) var grace: Duration
-  /// How much more time of the stop's it was given.
+  /// How much more time of the stop it was granted.
   var granted = Duration.zero
   private(set) var progress: Progress
   private(set) var limit = Limit.deadline
@@ -134,7 +134,7 @@ struct Call: Sendable {
     }
   }
 
-  /// Lengthens the deadline, up to its own, to a budget that has grown. What is waited for once more has none.
+  /// Lengthens the deadline, up to its own, to a budget that has grown. In a call that is waited for again it has none.
   mutating func lengthen(to budget: CallTime, own: MonotonicTime) {
     let longer = wait == .again ? budget.deadline : min(own, budget.deadline)
     if longer > deadline, budget.end > deadline.advanced(by: grace) {

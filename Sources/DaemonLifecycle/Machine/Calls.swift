@@ -32,7 +32,7 @@ struct Calls: Sendable {
     return id
   }
 
-  /// Closes a delivery that is under way. What runs in it goes on beside the next.
+  /// Closes a delivery that is under way. Calls that run in it go on beside the next.
   mutating func close(_ id: DeliveryID) -> Delivery {
     var delivery = deliveries.remove(at: index(of: id)!)
     carried += delivery.running
@@ -47,7 +47,7 @@ struct Calls: Sendable {
     deliveries.lastIndex { $0.id == id }
   }
 
-  /// That of the transition under way.
+  /// The delivery of the transition under way.
   var current: DeliveryID? { deliveries.first { !$0.isNested }?.id }
 
   func contains(_ id: DeliveryID) -> Bool { index(of: id) != nil }
@@ -69,7 +69,7 @@ struct Calls: Sendable {
 
   /// The number of hooks that have begun, or will, and have not ended.
   var count: Int { calls.count }
-  /// The number of those that were abandoned after they had begun, and may hold a thread.
+  /// The number of calls that were abandoned after they had begun, and may hold a thread.
   private(set) var abandonedCount = 0
   func find(_ id: CallID) -> Call? { calls.find(id) }
 
@@ -97,7 +97,7 @@ struct Calls: Sendable {
     self[delivery].add(id, next: call.next, turn: call.turn, isSave: call.constants.isSave)
   }
 
-  /// What a stop waits for once more, by observer.
+  /// The calls that a stop waits for once more, by observer.
   var leftBehind: [CallID] {
     if unfinished.isEmpty { return [] }
     return unfinished.keys.sorted().flatMap { unfinished[$0] ?? [] }
@@ -111,7 +111,7 @@ struct Calls: Sendable {
     add(id, to: delivery)
   }
 
-  /// Gives a call what calls its hook.
+  /// Gives a call the object that calls its hook.
   mutating func give(_ id: CallID, to caller: any AnyObject & Sendable) {
     calls[id].caller = caller
   }

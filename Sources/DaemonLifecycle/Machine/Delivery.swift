@@ -12,7 +12,7 @@ struct Delivery: Sendable {
   struct PlannedCall: Sendable {
     let observer: ObserverID
     let hook: Int
-    /// Whether it begins together with the call before it: a group is one call, and those together with it.
+    /// Whether it begins together with the call before it: a group is a call, and all that begin together with it.
     let isTogether: Bool
   }
 
@@ -65,13 +65,13 @@ struct Delivery: Sendable {
 
   /// The first call that has not begun: all before have begun, were skipped or removed.
   private(set) var nextCall = 0
-  /// The turn under way, when it began, and how many of its calls run. All others that run have had theirs.
+  /// The turn under way, when it began, and how many of its calls run. All others that run have had their turn.
   private(set) var turn: Int
   private(set) var turnBegan: MonotonicTime
   private var inTurn = 0
-  /// When those in turn are waited for no longer; the distant future: until they have ended.
+  /// When the calls in turn are waited for no longer; the distant future: until they have ended.
   private(set) var turnEnd = MonotonicTime.distantFuture
-  /// Whether the next step begins beside what has had its turn.
+  /// Whether the next step begins beside calls that have had their turn.
   private var isFollowed = false
   private(set) var running: [CallID] = []
   /// How many of them save.
@@ -109,8 +109,8 @@ struct Delivery: Sendable {
 
   var waiting: ArraySlice<PlannedCall> { calls[nextCall...] }
 
-  /// Whether those in turn have ended, or had their time, and others come next: in a stop at last the saves, beside which
-  /// only saves may run.
+  /// Whether the calls in turn have ended, or had their time, and others come next: in a stop at last the saves, beside
+  /// which only saves may run.
   func mayAdvance(at now: MonotonicTime) -> Bool {
     if running.isEmpty { return true }
     if isFollowed || nextCall < calls.count { return inTurn == 0 || turnEnd <= now }
@@ -173,7 +173,7 @@ struct Delivery: Sendable {
   // MARK: Ended calls
 
   /// - Parameters:
-  ///   - own: The type of what the call was for; `nil` for the delivery's.
+  ///   - own: The type of the call's notification; `nil` for the delivery's.
   ///   - began: When the call began, or would have.
   mutating func record(
     _ outcome: LifecycleReport.Outcome, of name: ObserverName, _ observer: ObserverID?,

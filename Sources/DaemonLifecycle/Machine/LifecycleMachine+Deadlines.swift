@@ -18,7 +18,7 @@ extension LifecycleMachine {
     let budget = isLimited ? limit(of: constants.budgetStep) : nil
     let limit = min(budget?.deadline ?? .distantFuture, outer)
     guard now.advanced(byNanoseconds: Self.leastNanoseconds) <= limit else {
-      // Work is cancelled even so.
+      // Work is cancelled all the same.
       if case .workEnds = constants.step { return CallTime(deadline: now, grace: hurriedGrace) }
       guard constants.step.isHealthCheck, let more = health.patience(after: outer, at: now)
       else { return nil }
@@ -41,18 +41,18 @@ extension LifecycleMachine {
   /// Warns of limits that a stop would cut off, when that is known rather than when it happens: once the launch has ended,
   /// and when a stop has another time than before.
   ///
-  /// - Parameter newcomer: One that was added later. Its limit is compared with the whole time before the save, since a look
-  ///   at all others would cost each the more, the more there are.
+  /// - Parameter newcomer: An observer that was added later. Its limit is compared with the whole time before the save: to
+  ///   compare it with all others would cost each the more, the more there are.
   mutating func warnOfLimits(of newcomer: Member? = nil) {
     guard hasOwnLimits, registry.state != .launching, !isTerminating else { return }
-    // Found once for all newcomers, since that takes the longer, the more there are.
+    // Computed once for all newcomers.
     if let newcomer, let timeBeforeSaves { return warnOfLimit(of: newcomer, in: timeBeforeSaves) }
     var budget = StopBudget(policy, allowed: stop.allowed, from: now)
     budget.audience = audience(of: .willTerminate)
     var left = max(.zero, now.duration(to: budget.endBeforeSaves))
     timeBeforeSaves = left
     if let newcomer { return warnOfLimit(of: newcomer, in: left) }
-    // As in a stop in which each that has a limit takes its turn, also those that are in the background now.
+    // As in a stop in which every observer with a limit takes its turn, also one that is in the background now.
     var turn = Duration.zero
     let pause = LifecycleStep.kind(.didEnterBackground)
     let all = registry.receivers(of: pause) { _ in true }
@@ -81,8 +81,7 @@ extension LifecycleMachine {
       ))
   }
 
-  /// Limits running calls to the budget. They keep an earlier deadline, unless the budget has grown, which may have cut them
-  /// off until now.
+  /// Limits running calls to the budget. They keep an earlier deadline, unless that is due to a budget that has grown.
   mutating func limitRunning(hasGrown: Bool = false) {
     for id in calls.deliveryIDs where !hasGrown || !calls[id].isNested {
       for call in calls[id].running {

@@ -18,8 +18,8 @@ extension LifecycleMachine {
     }
   }
 
-  /// Ends the delivery of a stop that waits only for what has had its turn. Here, where the next begins at once: a call is
-  /// always in a delivery.
+  /// Ends a delivery of a stop that waits only for calls that have had their turn. Only here, where the next delivery
+  /// begins at once, so that these calls always are in one.
   private mutating func passOn() {
     guard let id = calls.current else { return }
     advance(id)
@@ -38,18 +38,18 @@ extension LifecycleMachine {
     let delivery = calls.open(
       Delivery.Constants(
         step, cause, calls: planned, outer: outer, isOfTermination: isTerminating, began: now))
-    // Those of a retry are removed when they have entered.
+    // In a retry each is removed when it has entered.
     if case .kind(.willEnterForeground) = step, registry.state != .foreground {
       unentered.remove(members)
     }
     if effects.announces { effects.messages.append(.announced(step, cause, at: now)) }
     if case .workEnds = step { awaitAgain(in: delivery) }
-    // Those may be waited for first.
+    // It may be waiting for calls that were left behind.
     if !calls[delivery].running.isEmpty { setTurn(of: delivery) }
     advance(delivery)
   }
 
-  /// What was left behind runs already: it is waited for first, and together, before anything that it may need has ended.
+  /// Calls left behind still run. They are waited for first, all together, before anything that they may need ends.
   private mutating func awaitAgain(in delivery: DeliveryID) {
     for id in calls.leftBehind {
       calls.takeBack(id, into: delivery, grace: policy.cancellationGrace)
@@ -80,7 +80,7 @@ extension LifecycleMachine {
     begin(step, cause, outer: .init(deadline: .distantFuture, budgetStep: step))
   }
 
-  /// Plans the calls of the members that have a hook for the step. The others are reached in no time.
+  /// Plans the calls of the members that have a hook for the step. The others are reached at once.
   ///
   /// - Parameter isDryRun: Whether nobody is reached.
   mutating func planCalls(
@@ -142,7 +142,7 @@ extension LifecycleMachine {
     let (isNested, observer) = (constants.isNested, planned.observer)
     // It may have been removed since the delivery began.
     guard let member = registry.members[observer] else { return }
-    // Nothing is to be waited for.
+    // There is nothing to wait for.
     if member.isWork, constants.step.endsWork, works[observer]?.run == nil {
       registry.reached(observer, constants.change)
       return beginWork(member, in: id, constants, CallTime(deadline: now, grace: .zero))
@@ -163,7 +163,7 @@ extension LifecycleMachine {
       if constants.step.kind == .willEnterForeground { unentered.add(observer, isHeld: isHeld) }
       // It has nothing to save.
       if isTooLate, constants.step.kind == .didFinishLaunching { registry.launchFailed(observer) }
-      // Nobody waits for it, and it is told before the save.
+      // No call waits for it, and it is cancelled before the save.
       if member.isWork, constants.step.endsWork, isTerminating { cancelWork(observer) }
       return
     }
@@ -174,12 +174,12 @@ extension LifecycleMachine {
     effects.starts.append(call)
   }
 
-  /// Ends a call, whose hook has returned or was not called. A call that was withdrawn is not known any more.
+  /// Ends a call, whose hook has returned or was not called. A withdrawn call is unknown by now.
   mutating func ended(_ id: CallID, _ end: CallEnd) {
     guard let call = calls.end(id) else { return }
     if call.wait != .own, calls.unfinished[call.observer] == nil {
       registry.members.update(call.observer) { $0.isBusy = false }
-      // A stop may pause it now, beside what it waits for.
+      // A stop may pause it now, beside the calls that it waits for.
       if isTerminating, let id = calls.current { setTurn(of: id) }
     }
     if call.isAbandoned { return endedLate(call, end) }
@@ -193,7 +193,7 @@ extension LifecycleMachine {
     case .completed:
       record(call.isCancelled ? .timedOut : .completed, of: call)
       if !call.isCancelled { entered(call) }
-    // It was cancelled then, and may say so.
+    // It was cancelled when it was abandoned, and may throw that.
     case .failed(let failure) where call.wait == .again && failure.error is CancellationError:
       record(CallEnd.completed, of: call)
     case .failed(var failure):
@@ -212,8 +212,8 @@ extension LifecycleMachine {
     note(outcome, of: call.observer, call.step)
   }
 
-  /// Notes a failed launch: the observer is not called to save, which would destroy the state that it could not
-  /// restore. Notes who has not entered the foreground, too.
+  /// Notes a failed launch: the observer is not called to save, which would destroy the state that it could not restore.
+  /// Notes an observer that has not entered the foreground, too.
   mutating func note(
     _ outcome: LifecycleReport.Outcome, of observer: ObserverID, _ step: LifecycleStep
   ) {
@@ -229,14 +229,14 @@ extension LifecycleMachine {
 
   /// Ends a call that had been abandoned: its observer can be notified again.
   mutating func endedLate(_ call: Call, _ end: CallEnd) {
-    // A hook that never began is called again, now that it can be; in a launch that goes on, nobody enters any more.
+    // A hook that never began is called again, now that it can be. In a launch that goes on, no observer enters any more.
     if case .completed = end, call.progress == .begun, !registry.isLaunchTransition {
       entered(call)
     }
     let time = call.began.duration(to: now).forReading
     let how =
       switch end {
-      // Of what was cancelled at its deadline its cancellation is no news.
+      // That a call which was cancelled throws a CancellationError is no news.
       case .failed(let failure) where !(failure.error is CancellationError):
         "failed after \(time): \(failure.text)"
       default: "ended after \(time)"

@@ -3,14 +3,14 @@ import DaemonSystemd
 
 // Who is in the foreground with the daemon, and who is not.
 extension LifecycleMachine {
-  /// Whether work must not begin now: it needs what the hooks before its own provide.
+  /// Whether work must not begin now, since it may need an observer before it that has not entered.
   mutating func isHeldBack(_ work: Member, _ step: LifecycleStep) -> Bool {
     step.kind == .willEnterForeground
       && unentered.first(in: registry.members).map(work.follows) ?? false
   }
 
-  /// Notes that a hook has brought its observer into the foreground, if only after it was abandoned. One that ended when it
-  /// was cancelled may have given up, and is called again.
+  /// Notes that a hook has brought its observer into the foreground, perhaps after it was abandoned. A hook that ended when
+  /// it was cancelled may not have, and is called again.
   mutating func entered(_ call: Call) {
     guard call.step.kind == .willEnterForeground else { return }
     unentered.remove([call.observer])
@@ -26,12 +26,12 @@ extension LifecycleMachine {
   /// Has the observers that are not in the foreground with the daemon notified of it again, and the rounds after them.
   mutating func enterAgain() {
     guard registry.isServing, !isEntering else { return }
-    // A body that has taken too long goes on, or is run again by itself.
+    // A body that was not ready in time goes on, or is restarted.
     registry.reentering = unentered.retried.filter { works[$0]?.goesOn != true }
   }
 
-  /// Begins the work that nothing holds back any more, plans to try again what has failed and does not still run, and has
-  /// the operator told, once, that the daemon is not ready.
+  /// Begins work that nothing holds back any more, plans a retry of what has failed and does not still run, and notes once
+  /// for the operator that the daemon is not ready.
   mutating func settleForeground(_ cause: LifecycleCause? = nil) {
     guard registry.isServing, !isEntering else { return }
     for id in unentered.held {

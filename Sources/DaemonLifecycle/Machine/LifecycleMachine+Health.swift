@@ -24,7 +24,7 @@ extension LifecycleMachine {
   mutating func checkHealth(_ cause: LifecycleCause) {
     guard !isTerminating, registry.state != .terminated else { return }
     let isNew = health.begin(at: now) != nil
-    // Of one that is under way too: there may have been no thread to ask with.
+    // Also for a check that is under way: there may have been no free thread before.
     effects.healthRound = health.unasked
     guard isNew else { return }
     let patience = health.period.map { $0 / 2 } ?? policy.hookTimeout

@@ -46,8 +46,7 @@ extension LifecycleMachine {
         return true
       }
       endDrain()
-      // A signal during the drain only ends the drain. It counts all the same: the next one expedites the stop, or ends
-      // the process.
+      // A signal during the drain only ends the drain. It counts all the same: the next one is the second.
       if event.cause.signal != nil { _ = registry.receive(event) }
       return true
     }
@@ -92,7 +91,7 @@ extension LifecycleMachine {
     }
   }
 
-  /// Whom a stop or a suspend calls after the pauses.
+  /// Whether a stop or a suspend calls anybody after the pauses.
   func audience(of last: NotificationKind) -> StopBudget.Audience {
     StopBudget.Audience(
       saves: registry.members.receive(.kind(.shouldSaveState)),
@@ -117,7 +116,7 @@ extension LifecycleMachine {
   }
 
   /// Handles the second signal: hooks that save keep their reserve, all others are cancelled. Of these only WillTerminate
-  /// begins later, in what the saves leave.
+  /// begins later, in the time that the saves leave.
   mutating func expedite() {
     stop.expedite(at: now)
     revokeWork()
@@ -130,7 +129,7 @@ extension LifecycleMachine {
     }
   }
 
-  /// Enough for what reacts to its cancellation. It is taken from the save reserve, since its own time is over.
+  /// Enough for a hook that reacts to its cancellation. It is taken from the save reserve, since the hook's time is over.
   var hurriedGrace: Duration {
     policy.grace(in: max(.zero, stop.budget.map { now.duration(to: $0.end) } ?? .zero))
   }
@@ -215,7 +214,7 @@ extension LifecycleMachine {
       effects.answer(post)
     }
     isClosed = true
-    // Nothing begins beside what runs.
+    // No step begins beside the calls that run.
     for id in calls.deliveryIDs { setTurn(of: id) }
     closeWork()
     effects.removed += registry.members.removeAll()

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-// How long a call has in a stop, and how long it is waited for. What comes before the saves must be over when their reserve
-// begins, and the saves a moment before the end: `StopBudget`. Until then each is called in its order and may take what it
-// needs, up to its limit. It is waited for as long as the limits of those after it still fit, and at least for half of the
-// time that is left; then the next is called beside it, and a moment before the end all who are left, together.
+// How long a call has in a stop, and how long it is waited for. All before the saves must be over when their reserve begins,
+// and the saves a moment before the end: `StopBudget`. Until then each observer is called in its order, and its call may take
+// what it needs, up to its limit. It is waited for as long as the limits of the later calls still fit, and at least for half
+// of the time that is left; then the next is called beside it. A moment before the end all that are left are called, together.
 //
-// A half, since what is slow may need the next, as a server its database. A quarter would leave more behind one that hangs.
+// A half, since a slow call may need the next observer, as a server its database. A quarter would leave those behind it more.
 extension LifecycleMachine {
-  /// Whether what is called has to be over at some time: in a drain, a stop, and a suspend that logind waits for.
+  /// Whether calls have to be over at some time: in a drain, a stop, and a suspend that logind waits for.
   @inline(__always) var isLimited: Bool { stop.budget != nil || sleep.budget != nil }
 
-  /// Returns when what is called for a step must be over; `nil` where nothing has to be.
+  /// Returns when the calls of a step must be over; `nil` without such a time.
   private func end(of step: LifecycleStep) -> MonotonicTime? {
     // A health check stands beside a suspend, and has its own deadline.
     guard let budget = stop.budget ?? (step.isHealthCheck ? nil : sleep.budget) else { return nil }
@@ -23,7 +23,7 @@ extension LifecycleMachine {
     }
   }
 
-  /// Returns the limit for what is called for a step.
+  /// Returns the limit of the calls of a step.
   mutating func limit(of step: LifecycleStep) -> CallTime? {
     guard let end = end(of: step) else { return nil }
     let grace = policy.grace(in: max(.zero, now.duration(to: end)))
@@ -32,13 +32,13 @@ extension LifecycleMachine {
 
   // MARK: Turns
 
-  /// Whether a stop goes on beside what is left of a delivery.
+  /// Whether a stop goes on beside the calls that are left of a delivery.
   private func isBeforeSaves(_ id: DeliveryID) -> Bool {
     isTerminating && registry.state != .terminated && !isClosed && !calls[id].isNested
       && (!calls[id].isOfTermination || calls[id].step.endsWork)
   }
 
-  /// Returns when a delivery must be over, and when all who are left are called.
+  /// Returns when a delivery must be over, and when all that are left are called.
   private func end(of id: DeliveryID, _ isBeforeSaves: Bool) -> (
     MonotonicTime, last: MonotonicTime
   )? {
@@ -52,7 +52,7 @@ extension LifecycleMachine {
     end(of: id, isBeforeSaves(id)).map { $0.last <= now } ?? false
   }
 
-  /// Says until when those in turn are waited for.
+  /// Sets until when the calls in turn are waited for.
   mutating func setTurn(of id: DeliveryID) {
     guard calls.contains(id) else { return }
     let isBeforeSaves = isBeforeSaves(id)
@@ -67,8 +67,8 @@ extension LifecycleMachine {
     }
   }
 
-  /// Returns what those may take who are still to be called, in a delivery and in the steps after it, at least a moment each;
-  /// `nil` if there are none.
+  /// Returns the time that the calls still to come may take, in a delivery and in the steps after it, at least a moment
+  /// each; `nil` if there are none.
   private mutating func limits(
     after id: DeliveryID, _ isBeforeSaves: Bool, upTo most: Int64
   ) -> Int64? {
@@ -87,7 +87,7 @@ extension LifecycleMachine {
     }
     let waiting = isOvertaken(id) ? [] : calls[id].waiting
     add(waiting, of: calls[id].step)
-    // Those who wait in a pause would be counted twice.
+    // Calls that wait in a pause would be counted twice.
     if isBeforeSaves, waiting.isEmpty {
       let paused = registry.receiversOfPause(areBusy: false)
       let pause = LifecycleStep.kind(.didEnterBackground)

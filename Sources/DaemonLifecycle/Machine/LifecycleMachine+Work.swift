@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-// Work: what its rules say is done here, with the calls that wait for it.
+// Work: its rules are applied here, with the calls that wait for it.
 extension LifecycleMachine {
   /// What happens to a work, whose body the shell runs.
   enum WorkInput: Sendable {
@@ -40,7 +40,7 @@ extension LifecycleMachine {
     if let action { effects.works.append((id, works[id]?.options.runner, action)) }
   }
 
-  /// Has everybody know what a work is now.
+  /// Publishes the state of a work.
   private mutating func settle(_ id: ObserverID, _ cause: LifecycleCause? = nil) {
     guard let work = works[id] else { return }
     if work.note != work.published {
@@ -59,15 +59,14 @@ extension LifecycleMachine {
 
   // MARK: Calls
 
-  /// Has a work do what a step asks for, as its hook would: the call waits for that. Without anything to wait for, there is
-  /// none.
+  /// Has a work begin or end with a step. A call waits for that, as for a hook, if there is anything to wait for.
   mutating func beginWork(
     _ member: Member, in id: DeliveryID, _ constants: Delivery.Constants, _ time: CallTime
   ) {
     let (begins, observer) = (constants.step.beginsWork, member.id)
     // Its caller has gone on.
     if works[observer] == nil { return }
-    // Nobody tries again what begins late, beside work that is in its place.
+    // Work that begins late is not retried, so no step waits for it.
     let isAwaited = constants.step.kind != nil || registry.isLaunchTransition
     var failure = begins ? nil : works[known: observer].failure
     let (action, waits) =
@@ -92,8 +91,7 @@ extension LifecycleMachine {
     settle(observer)
   }
 
-  /// A call is cancelled at its deadline. The start of a work is not waited for any longer, and goes on; its end is that of
-  /// its body.
+  /// A call is cancelled at its deadline. A start is not waited for any longer, and goes on; an end cancels the body.
   mutating func cancelWork(_ id: CallID, of observer: ObserverID, begins: Bool) {
     if works[observer] == nil { return }
     if !begins { return cancelWork(observer) }
@@ -101,10 +99,10 @@ extension LifecycleMachine {
     endedWorkStarts.append(id)
   }
 
-  /// Ends the calls of starts that were cancelled, once nobody goes through the deliveries.
+  /// Ends the calls of starts that were cancelled, when no loop over the deliveries is under way.
   mutating func endWorkStarts() {
     while let id = endedWorkStarts.popLast() {
-      // What it has thrown meanwhile says why it was not ready in time.
+      // An error that it has thrown meanwhile says why it was not ready in time.
       let failure = calls.find(id).flatMap {
         $0.isCancelled ? works[$0.observer]?.lastFailure?.failure : nil
       }
@@ -113,18 +111,18 @@ extension LifecycleMachine {
   }
 
   private mutating func endStart(of id: ObserverID, _ end: CallEnd = .completed) {
-    // A daemon that was never launched knows no work any more when its body has ended.
+    // A daemon that was never launched has forgotten its work when its body has ended.
     if works[id] != nil, let call = works[known: id].entering.take() { ended(call, end) }
   }
 
-  /// Also where nobody waits for it any more: as an observer whose hook was abandoned.
+  /// Also after its start was abandoned, as with an observer's hook.
   private mutating func ready(_ run: UInt64, of work: Work) {
     guard works[known: work.id].ready(run, at: now) else { return }
     noteEntered(work, LifecycleCause(.other("\(work.name) is ready")))
     endStart(of: work.id)
   }
 
-  /// It is what it was added for, also where its start was given up.
+  /// It works as intended, perhaps after its start was abandoned.
   private mutating func noteEntered(_ work: Work, _ cause: LifecycleCause) {
     if !registry.isLaunchTransition { unentered.remove([work.id]) }
     settle(work.id, cause)
@@ -158,7 +156,7 @@ extension LifecycleMachine {
     if let leaving = works[known: work.id].leaving.take() {
       ended(leaving, failure.map { .failed($0) } ?? .completed)
     } else if let failure, works[work.id]?.failure == nil {
-      // No call waits for it, or will, in a stop that hurries.
+      // No call waits for it, as in a stop after a second signal.
       effects.publish(.warning("\(work.name) failed while it ended: \(failure.text)"))
     }
   }
@@ -211,13 +209,13 @@ extension LifecycleMachine {
     settle(id)
   }
 
-  /// Publishes what the health says; not that the daemon has recovered, while other work fails, which may end it.
+  /// Publishes a fact of the health; but not that the daemon has recovered while other work fails, which may end it.
   mutating func publish(_ fact: LifecycleFact?) {
     if case .recovered? = fact, works.haveFailed { return }
     effects.publish(fact)
   }
 
-  /// What has stalled, in words. Work that should run, and can't since its last round does not end, has too.
+  /// The work that has stalled, in words; also work that should run, and can't since its last round does not end.
   var stalls: [String] {
     works.all.compactMap { work in
       if work.isStalled { return work.stall }
@@ -228,8 +226,8 @@ extension LifecycleMachine {
 
   // MARK: The stop
 
-  /// The stop begins: what waits to be run again is not, and what a launch or a resume waits for is cancelled, since it has
-  /// nothing to finish.
+  /// The stop begins: work that waits to be restarted is not, and work that a launch or a resume waits for is cancelled,
+  /// since it has nothing to finish.
   mutating func haltWork() {
     for id in works.known {
       if works[known: id].isWaiting || works[known: id].isStarting { cancelWork(id) }
@@ -244,12 +242,12 @@ extension LifecycleMachine {
     request(works[known: id].cancel(), of: id)
   }
 
-  /// The stop hurries: work in the foreground is cancelled, also where its pause has not begun.
+  /// A second signal: work in the foreground is cancelled, also where its pause has not begun.
   mutating func revokeWork() {
     for id in works.known where works[id]?.options.form == .foreground { cancelWork(id) }
   }
 
-  /// Ends all work, since the daemon has ended. What still runs is known until it ends.
+  /// Ends all work, since the daemon has ended. Work that still runs is kept until it ends.
   mutating func closeWork() {
     for id in works.known {
       request(works[known: id].close(), of: id)
@@ -257,7 +255,7 @@ extension LifecycleMachine {
     }
   }
 
-  /// Has its caller go on, if it has not yet.
+  /// Has its caller go on, if that still waits.
   private mutating func answer(_ id: ObserverID) {
     if let work = works[id], work.options.hasCaller { request(.answer(work.failure), of: id) }
   }

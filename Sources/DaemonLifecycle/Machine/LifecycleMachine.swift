@@ -5,9 +5,9 @@ import DaemonSystemd
 /// next action. It has no clock, lock, thread or task, and calls no observer: subject, mock and simulation drive the
 /// same machine.
 ///
-/// The registry decides which step is next and who receives it. The machine carries the step out: calls, their
-/// deadlines, reports, the stop. Each of its parts keeps its own rules; what needs several of them is here: `+Delivery`
-/// from a step to its report, `+Stop` from the request to the exit.
+/// The registry decides which step is next and who receives it. The machine carries the step out: calls, their deadlines,
+/// reports, the stop. Each of its parts keeps its own rules. Rules that need several parts are here: `+Delivery` from a
+/// step to its report, `+Stop` from the request to the exit.
 ///
 /// It is noncopyable, since an accidental copy would cost more than a delivery.
 struct LifecycleMachine: ~Copyable, Sendable {
@@ -30,7 +30,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   private(set) var policy: Policy
   /// The time of the last input.
   private(set) var now = MonotonicTime(nanoseconds: 0)
-  /// What the inputs have led to, until the shell takes it.
+  /// The effects of the inputs, until the shell takes them.
   var effects = Effects()
   var registry: LifecycleRegistry
   var calls = Calls()
@@ -44,17 +44,17 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var works = Works()
   /// Calls that waited for the start of a work, and end with this input.
   var endedWorkStarts: [CallID] = []
-  /// What work threw first, not because it was cancelled: it ends the daemon.
+  /// The first error of work that was not cancelled; it ends the daemon.
   var workFailure: Failure?
   private(set) var status = StatusText()
   var unentered = Unentered()
   /// Whether an observer has a limit of its own for a stop.
   private(set) var hasOwnLimits = false
-  /// The shortest and the longest that a warning was about: a newcomer's between them is no news.
+  /// The shortest and the longest limit that a warning was about: a newcomer's between them causes no other.
   var (shortestSaid, longestSaid) = (Duration.nanoseconds(Int64.max), Duration.zero)
-  /// What a stop leaves before the saves, when a warning last looked.
+  /// The time before the saves in a stop, as of the last warning.
   var timeBeforeSaves: Duration?
-  /// The answers to posts that a stop refuses, by the type of what was posted: made once, since each names all observers.
+  /// The answers to posts that a stop refuses, by the notification's type: made once, since each names all observers.
   var refusals: [(type: ObjectIdentifier, entries: [LifecycleReport.Entry])] = []
   /// Answers the callers that wait for the launch, and for the end; `nil` while there are none. One closure for all:
   /// the type of an array of them would be made at run time.
@@ -109,7 +109,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case fact(LifecycleFact)
     /// The daemon can't go on: it terminates, with status 70 as a rule.
     case lost(LifecycleCause)
-    /// A stop that has begun has no time but for its saves.
+    /// A stop that has begun has time for its saves alone.
     case hurry
     case close
   }

@@ -7,11 +7,11 @@ package enum StatusNote: Comparable, Sendable {
   case reload
   /// State that could not be saved.
   case unsaved
-  /// Why not all are in the foreground.
+  /// Observers that have not entered the foreground.
   case unentered
   /// Other hooks that did not complete.
   case problem
-  /// What is to be known of a work, by its name and number: that it has failed, has ended by itself, or has stalled.
+  /// A work, by its name and number, that has failed, has ended by itself, or has stalled.
   case work(String, UInt64)
   /// The reason why the daemon gives no sign of life.
   case health
@@ -19,7 +19,7 @@ package enum StatusNote: Comparable, Sendable {
   case delayLock
   /// A watched unit that can't be followed.
   case watchedUnit
-  /// What elects the daemon, and fails.
+  /// An elector that fails.
   case elector
   /// Signals that other code of the process has taken.
   case signals

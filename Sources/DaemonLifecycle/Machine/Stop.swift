@@ -29,9 +29,9 @@ struct Stop: Sendable {
   var isLost = false
   /// The launch's report, once a failed launch has ended the daemon.
   var failedLaunch: LifecycleReport?
-  /// The report of a pause that the termination has overtaken, once that has cut off what it waited for.
+  /// The report of a pause that the termination has overtaken, and cut off.
   private(set) var overtakenPause: LifecycleReport?
-  /// What had to end before the termination: the drain, and what had begun of another transition.
+  /// What had to end before the termination: the drain, and the steps of another transition that had begun.
   private var preludes: [LifecycleSpan.Prelude] = []
   /// The status to exit with that was given during the drain.
   var status: Int32?
@@ -107,7 +107,7 @@ struct Stop: Sendable {
     }
   }
 
-  /// Nobody saves any more: what comes before the saves has their time.
+  /// No observer saves any more: everything before the saves has their time.
   mutating func freeReserve() { budget.update { $0.audience.saves = false } }
 
   mutating func expedite(at now: MonotonicTime) { budget.update { $0.expedite(at: now) } }
@@ -127,7 +127,7 @@ struct Stop: Sendable {
       precede("(\(ended.kind.row.event))", "had to end first", from: start, to: now)
     }
     let wasCut = report.entries.contains {
-      // What still runs is waited for once more, and then in the stop's report.
+      // A hook that still runs is waited for once more, and is in the stop's report.
       $0.outcome.severity > 1 && $0.ended >= start && $0.outcome != .abandoned(.running)
     }
     if ended.isPause, wasCut { overtakenPause = report }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// The time of a termination, or of a suspend that logind waits for, and when what must be over.
+/// The time of a termination, or of a suspend that logind waits for, and its parts.
 ///
-/// What comes before the saves leaves them their reserve, and the saves leave WillTerminate, or WillSuspend, a moment: where
-/// somebody is called for it.
+/// Everything before the saves leaves them their reserve, and the saves leave WillTerminate, or WillSuspend, a moment: where an
+/// observer is called for it.
 struct StopBudget {
-  /// Whom a stop calls after the pauses.
+  /// Whether a stop calls anybody after the pauses.
   struct Audience {
     var saves = true
     var last = false
@@ -16,7 +16,7 @@ struct StopBudget {
   private(set) var end: MonotonicTime
   /// The time reserved for ShouldSaveState, in nanoseconds.
   private var reserve: Int64
-  /// The time for the last notification, and for those who have had no turn: all who are left are called then.
+  /// The time for the last notification, and for observers that have had no turn: all that are left are called then.
   private(set) var moment: Int64
   var audience = Audience()
   /// The time reserved for the process's exit after the last hook: at most half, so that a short stop leaves the hooks
@@ -66,8 +66,8 @@ struct StopBudget {
   }
 
   /// Takes the time that the service manager allows, which was not known when the stop began, or has changed. It does not
-  /// shorten an extension, of which the service manager was notified, and adds nothing after a second signal. A time that is
-  /// nearly over leaves the reserve, half of it for what is before the saves.
+  /// shorten an extension, of which the service manager was notified, and adds nothing after a second signal. A time that
+  /// is nearly over leaves the reserve, half of it before the saves.
   mutating func allow(
     _ allowed: Duration, _ policy: LifecycleMachine.Policy, at now: MonotonicTime
   ) {
@@ -93,7 +93,7 @@ struct StopBudget {
     isExtended = true
   }
 
-  /// When everything that comes before the saves must be over. After a second signal it is, whoever saves.
+  /// When everything before the saves must be over. After a second signal it is, even if nobody saves.
   var endBeforeSaves: MonotonicTime {
     audience.saves || isHurried ? endOfSaves.advanced(byNanoseconds: -reserve) : endOfSaves
   }

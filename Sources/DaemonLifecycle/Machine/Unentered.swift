@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// Who is not in the foreground although the daemon is: as long as there is one, it is not ready.
+/// The observers that are not in the foreground although the daemon is: while there is one, the daemon is not ready.
 struct Unentered: Sendable {
   /// The observers whose last WillEnterForeground did not complete, or was not called; sorted, as the others.
   private(set) var failed: [ObserverID] = []
-  /// Work that was not begun because of one of them.
+  /// Work that was not begun because one of them has failed.
   private(set) var held: [ObserverID] = []
-  /// Work that has begun, and is not what it was added for: it comes back by itself, or with the next foreground. None of
-  /// the others is in it.
+  /// Work that has begun and does not do its job: it comes back automatically, or with the next foreground. None of the
+  /// others is in it.
   private(set) var absent: [ObserverID] = []
   /// Whether that has changed since the operator was last told.
   var hasNews = false
-  /// Of those that failed the first in the order of their hooks: what it does not hold back, no other does. `nil` where it
-  /// is to be searched for.
+  /// The failed observer that is first in hook order: work that it does not hold back is not held back at all. `nil` where
+  /// it is to be searched for.
   private var first: ObserverID?
-  /// When those that failed are notified again; the distant future while that would be of no use.
+  /// When the failed observers are notified again; the distant future while that would be of no use.
   private(set) var deadline = MonotonicTime.distantFuture
   /// The last pause before a retry; zero while there was none, and again when all have entered.
   private(set) var pause = Duration.zero
   /// Whether the log and the operator know.
   var isAnnounced = false
-  /// Whether a transition that begins before the end of this input is a retry, of whose problems the log knows.
+  /// Whether the transition that this input begins, or has begun, is a retry, whose problems were logged before.
   var isRetrying = false
 
-  /// Those that are to be notified again.
+  /// The observers that are to be notified again.
   var retried: [ObserverID] { failed + held }
   var count: Int { failed.count + held.count + absent.count }
   var isEmpty: Bool { count == 0 }
@@ -34,7 +34,7 @@ struct Unentered: Sendable {
     failed.set(id, !isHeld, by: <)
     held.set(id, isHeld, by: <)
     absent.set(id, false, by: <)
-    // One that fails again changes nothing.
+    // An observer that fails again changes nothing.
     if failed.count != count { first = nil }
   }
 
@@ -45,7 +45,7 @@ struct Unentered: Sendable {
     return absent.set(id, isAbsent && !hasFailed, by: <)
   }
 
-  /// Removes those that have entered, are notified again, or are no longer observers.
+  /// Removes observers that have entered, are notified again, or were removed.
   mutating func remove(_ ids: [ObserverID]) {
     if retried.isEmpty { return }
     // From the end, where a removal moves few others.
@@ -56,7 +56,7 @@ struct Unentered: Sendable {
     if retried.isEmpty { (deadline, pause) = (.distantFuture, .zero) }
   }
 
-  /// Returns the first of those that failed.
+  /// Returns the first that failed, in hook order.
   mutating func first(in members: borrowing LifecycleMembers) -> Member? {
     if let known = first.flatMap({ members[$0] }) { return known }
     var found: Member?
@@ -77,7 +77,7 @@ struct Unentered: Sendable {
     deadline = now.advanced(by: pause)
   }
 
-  /// Ends the pause. What follows is a retry if nothing else is under way.
+  /// Ends the pause. The next transition is a retry if nothing else is under way.
   mutating func retry(isAlone: Bool) {
     deadline = .distantFuture
     isRetrying = isAlone

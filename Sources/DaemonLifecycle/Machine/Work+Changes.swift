@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-// What happens to a work, and what is to be done then.
+// Events of a work, and the actions that follow.
 extension Work {
   // MARK: Its begin
 
@@ -14,7 +14,7 @@ extension Work {
     case .resting where !isClosed, .returned where !isClosed:
       isStarting = waits
       return (begin(at: now), waits)
-    // No step asks for what goes on.
+    // Work that runs, or will be restarted, is not started by a step.
     default: return (nil, false)
     }
   }
@@ -76,10 +76,10 @@ extension Work {
   enum End: Sendable {
     /// It is an earlier run's.
     case earlier
-    /// As it was asked to, or in a stop, before its turn has come. The failure is no cancellation that was asked for.
+    /// As it was asked to, or in a stop before its turn. The failure is no CancellationError.
     case asked(Failure?)
     case returned
-    /// Its step has failed, and is tried again as every observer's is.
+    /// Its step has failed, and is retried as every observer's is.
     case notReady(Failure)
     /// It is run again: a line for the log.
     case restarts(Failure, String)
@@ -95,7 +95,7 @@ extension Work {
     _ number: UInt64, _ thrown: Failure?, share: Double, isStopping: Bool, at now: MonotonicTime
   ) -> End {
     guard let run, run.number == number else { return .earlier }
-    // Whoever was cancelled may say so.
+    // A cancelled body may throw CancellationError.
     let own = thrown?.error is CancellationError ? nil : thrown
     var failure = thrown
     switch state {
@@ -142,7 +142,7 @@ extension Work {
 
   // MARK: Time and progress
 
-  /// What is to be done and said, of what nobody has asked for.
+  /// An action and a line for the log that follow from the time or from progress.
   struct News: Sendable {
     var action: Action?
     var line: LifecycleFact?
@@ -153,7 +153,7 @@ extension Work {
   mutating func timePassed(at now: MonotonicTime) -> News? {
     switch state {
     case .waiting(let time) where time <= now:
-      // Nobody waits for it any more: then it has a limit of its own.
+      // If no step waits for it any more, it has a limit of its own.
       isStarting = entering != nil
       return News(action: begin(at: now))
     case .running(let run) where startLimit(of: run) <= now:
@@ -165,7 +165,7 @@ extension Work {
       lastFailure.update { $0.isShown = false }
       return News()
     case .running(var run) where run.nextLook <= now:
-      // So late because the whole process has stood still, as by SIGSTOP: that counts neither way.
+      // As late as this when the whole process has stood still, as by SIGSTOP, which counts neither way.
       let limit = options.stallsAfter ?? .zero
       let isLate = !run.isStalled && run.nextLook.duration(to: now) > limit / 4
       run.nextLook = isLate ? now.advanced(by: limit) : .distantFuture
@@ -193,7 +193,7 @@ extension Work {
     run.progressed = max(run.progressed, time ?? run.progressed)
     run.isStalled = run.progressed.advanced(by: limit) <= now
     watch(&run)
-    // One that has stalled goes on within a second, as far as anybody sees.
+    // That a stalled run goes on is noticed within a second.
     if run.isStalled { run.nextLook = now.advanced(by: .seconds(1)) }
     state = .running(run)
     switch (wasStalled, run.isStalled) {

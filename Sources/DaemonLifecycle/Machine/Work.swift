@@ -3,18 +3,18 @@ import DaemonSystemd
 
 /// One work of the daemon: a body that is run in a task of its own, again and again, each time as another *run*.
 ///
-/// It is the only state that anybody has of it: readiness, health, status, restart and stop read this. What happens to it
-/// goes in (`Work+Changes.swift`), and each method returns what is to be done. The shell has the body and its task.
+/// It is the only state of it: readiness, health, status, restart and stop read this. Each method of `Work+Changes.swift`
+/// takes an event in, and returns the action that follows. The shell has the body and its task.
 struct Work: Sendable {
   /// One time that the body is run.
   struct Run: Sendable {
-    /// It grows with each run. What an earlier one says is nothing.
+    /// It grows with each run. Events of an earlier run are ignored.
     let number: UInt64
     let began: MonotonicTime
     var isReady: Bool
-    /// When it last made progress, as far as that is known here.
+    /// When it last made progress, as of the last question.
     var progressed: MonotonicTime
-    /// Whether it has made none for so long that it is stalled, and that was said.
+    /// Whether it has made none for so long that it is stalled, and that was published.
     var isStalled = false
     /// When the shell is asked for its progress; the distant future until it has answered.
     var nextLook = MonotonicTime.distantFuture
@@ -23,13 +23,13 @@ struct Work: Sendable {
   enum State: Sendable {
     /// It does not run: it begins with the foreground, or with the launch.
     case resting
-    /// It runs, and nothing has asked for its end.
+    /// It runs, and was not asked to end.
     case running(Run)
-    /// It was cancelled because of a fault, and counts as failed when it has ended.
+    /// It was cancelled because of a fault, and has failed when it has ended.
     case failing(Run, WorkFault)
     /// It has failed, and is run again then.
     case waiting(until: MonotonicTime)
-    /// It has returned, and nothing had asked for its end: it begins again with the next foreground.
+    /// It has returned without being asked to: it begins again with the next foreground.
     case returned
     /// It was asked to finish what it has begun.
     case finishing(Run)
@@ -39,7 +39,7 @@ struct Work: Sendable {
     case over(Failure?)
   }
 
-  /// What the shell does with its body.
+  /// An action of the shell's on its body.
   enum Action: Sendable {
     case begin(run: UInt64, isReady: Bool)
     /// Marks the run's round as ending.
@@ -60,16 +60,16 @@ struct Work: Sendable {
   /// The last failure, and how many there were, until it has run well for the policy's period. It is shown until it has run
   /// for longer than the longest delay between two of its runs.
   var lastFailure: (number: Int, failure: Failure, isShown: Bool)?
-  /// Whether a step has asked for its start, and it has not been ready since: what goes wrong is that step's.
+  /// Whether a step has asked for its start, and it has not been ready since: a failure is that step's.
   var isStarting = false
   /// Whether no run begins any more.
   var isClosed = false
-  /// Whether the caller's task was cancelled: it is thrown what the body throws then.
+  /// Whether the caller's task was cancelled: the caller receives the error of the body then.
   var isCallerCancelled = false
   /// The calls that wait until it is ready, and until it has ended.
   var entering: CallID?
   var leaving: CallID?
-  /// The last note for the operator, and whether its failures count, as far as was said.
+  /// The last note for the operator, and whether its failures count, as published.
   var published: String?
   var hasFailed = false
 
@@ -84,7 +84,7 @@ struct Work: Sendable {
 
   // MARK: What it is
 
-  /// The run under way, whatever it was asked for.
+  /// The run under way, be it asked to end or not.
   var run: Run? {
     switch state {
     case .running(let run), .failing(let run, _), .finishing(let run), .cancelled(let run): run
@@ -92,19 +92,19 @@ struct Work: Sendable {
     }
   }
 
-  /// Whether it is what it was added for, while its foreground lasts.
+  /// Whether it does its job, as long as its foreground lasts.
   var isReady: Bool {
     guard options.readyWithin != nil else { return true }
     return switch state {
     case .running(let run): run.isReady
     case .returned: options.mayReturn
     case .failing, .waiting: false
-    // One that no step has begun is missed as every observer is, and one that was asked to end is not missed.
+    // Work that was not begun counts as unentered elsewhere; work that was asked to end does not count.
     case .resting, .finishing, .cancelled, .over: true
     }
   }
 
-  /// Whether it runs, or will again, whatever is asked of it.
+  /// Whether it runs, or will be run again automatically.
   var goesOn: Bool { run != nil || isWaiting }
 
   /// Whether it waits to be run again.
@@ -113,19 +113,19 @@ struct Work: Sendable {
   /// What it has failed with for good.
   var failure: Failure? { if case .over(let failure) = state { failure } else { nil } }
 
-  /// Whether it never runs again, and nobody has to know it.
+  /// Whether it never runs again, and may be forgotten.
   var isForgotten: Bool {
     if case .over = state, options.hasCaller { return true }
     return isClosed && run == nil
   }
 
-  /// Whether a stop has something to end or to report of it, where it runs throughout.
+  /// Whether a stop has to end it or to report of it, where it runs throughout.
   var endsWithTheDaemon: Bool { run != nil || failure != nil || options.form == .body }
 
   var isStalled: Bool {
     switch state {
     case .running(let run): run.isStalled
-    // One that ends when it is cancelled is not seen in this state.
+    // Work that ends when it is cancelled is in this state for a moment only.
     case .failing: true
     default: false
     }
@@ -156,7 +156,7 @@ struct Work: Sendable {
     return run.began.advanced(by: max(.seconds(1), delay))
   }
 
-  /// When a run must be ready. Without a policy, one that a step has waited for in vain goes on, as a hook does.
+  /// When a run must be ready. Without a policy, a run that a step has waited for in vain goes on, as a hook does.
   func startLimit(of run: Run) -> MonotonicTime {
     guard let time = options.readyWithin, !run.isReady, !isStarting || options.restarts != nil
     else { return .distantFuture }
@@ -165,7 +165,7 @@ struct Work: Sendable {
 
   // MARK: In words
 
-  /// What the operator is told of it, beside the daemon's state.
+  /// The note for the operator, beside the daemon's state.
   var note: String? {
     if isStalled { return stall }
     if case .returned = state, !options.mayReturn { return "\(name) has ended by itself" }
@@ -184,7 +184,7 @@ struct Work: Sendable {
   var noProgress: String { "no progress for \((options.stallsAfter ?? .zero).forReading)" }
 }
 
-/// What a run has failed with that threw nothing itself.
+/// The error of a run that threw none itself.
 struct WorkFault: Error, CustomStringConvertible {
   let description: String
 }

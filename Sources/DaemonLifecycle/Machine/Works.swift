@@ -4,10 +4,10 @@ import DaemonSystemd
 /// All work of the daemon. A change of one takes the same time however many there are.
 struct Works: Sendable {
   private var works: [ObserverID: Work] = [:]
-  /// Not after the first time at which the clock has something to do: it may be too early until the clock reaches it.
+  /// At most the earliest deadline of all works; exact once the clock has reached it.
   private(set) var deadline = MonotonicTime.distantFuture
 
-  /// Whether one has failed, and has not run well since.
+  /// Whether a work has failed, and has not run well since.
   var haveFailed: Bool { works.values.contains { $0.lastFailure != nil } }
   /// In the order in which they were added.
   var known: [ObserverID] { works.keys.sorted() }
@@ -27,7 +27,7 @@ struct Works: Sendable {
     }
   }
 
-  /// Returns those for which the clock has something to do.
+  /// Returns the works for which the clock has something to do.
   mutating func due(at now: MonotonicTime) -> [ObserverID] {
     guard deadline <= now else { return [] }
     var due: [ObserverID] = []

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The only table of observers, with what each has received. One is in it from its addition until its removal, or the
-/// daemon's end.
+/// The only table of observers, with the notifications that each has received. One is in it from its addition to its
+/// removal, or the daemon's end.
 ///
 /// Their order is that in which they are notified on the way up: by phase, then by id, which grows with each addition.
 /// Adding, finding and removing take constant time, and so does finding one of the few that are behind the others.
 struct LifecycleMembers: Sendable {
   /// The notifications that a member has received; earlier members are never behind later ones of the same phase.
   struct ObserverProgress: Equatable, Sendable {
-    /// The state that it was notified of: `.launching` until the launch, `.foreground` until it is paused. Above the
-    /// registry's own state only during a step, and of one that was busy in a pause.
+    /// The state that it was notified of: `.launching` until the launch, `.foreground` until it is paused. It is above the
+    /// registry's own state only during a step, or if the observer was busy in a pause.
     var reachedState = LifecycleState.launching
-    /// Whether it has a hook that was abandoned and has not ended: it receives what it missed afterwards.
+    /// Whether it has a hook that was abandoned and has not ended: it receives the steps that it missed afterwards.
     var isBusy = false
     /// Whether it received WillSuspend, so that it will receive DidResume.
     var isSuspended = false
-    /// What it is of the work that runs throughout.
+    /// Its part in the steps of work that runs throughout.
     var throughout = Throughout.none
     /// Whether its launch failed: it receives nothing more, above all no ShouldSaveState, since it did not restore its
     /// state.
@@ -33,7 +33,7 @@ struct LifecycleMembers: Sendable {
       switch change {
       case .state(_, let earlier):
         reachedState == earlier && (earlier != .launching || !launchFailed)
-      // One that was busy when the others were paused, or resumed, may be free again by now.
+      // An observer that was busy when the others were paused, or resumed, may be free again by now.
       case .suspended(true): reachedState == .background && !isSuspended
       case .suspended(false): isSuspended
       case .work(let begins): throughout == (begins ? .waiting : .begun)
@@ -42,7 +42,7 @@ struct LifecycleMembers: Sendable {
     }
   }
 
-  /// The number of members of each progress that one has: nearly always one or two.
+  /// The number of members of each progress: nearly always one or two are there.
   private struct ProgressCounts: Sendable {
     private struct Count: Sendable {
       let progress: ObserverProgress
@@ -64,8 +64,8 @@ struct LifecycleMembers: Sendable {
     }
   }
 
-  /// The members of one phase, sorted by id. The place of one that was removed is kept until the next compaction, so that
-  /// a removal moves no other member.
+  /// The members of one phase, sorted by id. The place of a removed member is kept until the next compaction, so that a
+  /// removal moves no other.
   private struct Group: Sendable {
     let phase: LifecyclePhase
     var ids: [ObserverID] = []
@@ -158,7 +158,7 @@ struct LifecycleMembers: Sendable {
     counts.count(where: isWanted) > 0
   }
 
-  /// Whether one that was launched has a hook for a step.
+  /// Whether a member that was launched has a hook for a step.
   func receive(_ step: LifecycleStep) -> Bool {
     observers.indices.contains {
       progress[$0].reachedState != .launching && observers[$0]?.receives(step) == true
@@ -186,8 +186,8 @@ struct LifecycleMembers: Sendable {
     return ids
   }
 
-  /// Returns the next observer to check for whether it was deallocated. Each addition checks two, so that those are
-  /// never more than half.
+  /// Returns the next observer to check for whether it was deallocated. Each addition checks two, so that never more than
+  /// half are.
   mutating func candidate() -> Member? {
     guard !observers.isEmpty else { return nil }
     cursor = cursor + 1 < observers.count ? cursor + 1 : 0

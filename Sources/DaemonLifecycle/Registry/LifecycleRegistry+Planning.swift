@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the daemon is, what is left to be done, and for whom. Nothing here changes anything.
+// Where the daemon is, and what is left to be done for which members. Nothing here changes anything.
 extension LifecycleRegistry {
   /// Whether nothing is left to be delivered for the machine's sleep, or for its end.
   var isSleepSettled: Bool {
@@ -81,8 +81,8 @@ extension LifecycleRegistry {
     return receivers(of: step) { $0.shouldReceive(change) }
   }
 
-  /// Returns whom a termination pauses: those in the foreground, which the state does not say, since an upward step may have
-  /// been overtaken midway. One that is busy is paused when it is free, or nobody waits for it any longer.
+  /// Returns the members that a termination pauses: those in the foreground, which the state does not say, since an upward
+  /// step may have been overtaken midway. A busy member is paused when it is free, or nobody waits for it any longer.
   func receiversOfPause(areBusy: Bool) -> [ObserverID] {
     receivers(of: .kind(.didEnterBackground)) {
       $0.reachedState == .foreground && $0.isBusy == areBusy

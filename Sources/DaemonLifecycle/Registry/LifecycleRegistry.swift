@@ -160,7 +160,7 @@ struct LifecycleRegistry: Sendable {
     if state == .terminated { return nil }
     if let termination { return nextTerminationStep(termination) }
     guard holds == 0 || state == .launching || isLaunchTransition else { return nil }
-    // A suspend may have no time for who is late, nor for who was skipped in it: both are notified after it.
+    // Late and skipped observers are notified after a suspend, which may have no time for them.
     let mayCatchUp = holds == 0 && transition?.kind != .suspend
     return (mayCatchUp ? catchUp() : nil) ?? nextTransitionStep()
   }
@@ -198,7 +198,7 @@ struct LifecycleRegistry: Sendable {
     guard transition?.kind == .termination else { return nil }
     state = .background
     var paused = receiversOfPause(areBusy: false)
-    // Once work has ended, nobody waits any longer for what the others are busy with.
+    // Once work has ended, nobody waits any longer for the hooks that keep the others busy.
     if paused.isEmpty, !endsWork { paused = receiversOfPause(areBusy: true) }
     return paused.isEmpty ? nextStep() : (.kind(.didEnterBackground), cause, paused)
   }

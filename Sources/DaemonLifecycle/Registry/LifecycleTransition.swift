@@ -2,7 +2,7 @@
 /// The kind of a transition, which is a sequence of steps: one request, or the termination.
 package enum LifecycleTransition: Int, CaseIterable, Sendable {
   case launch, foreground, background, suspend, resume, saveState, reload, pressure, post
-  /// Members that were added late, or were busy, receive what the others have received.
+  /// Members that were added late, or were busy, receive the steps that the others have received.
   case catchUp
   case termination
 
@@ -59,7 +59,7 @@ package enum LifecycleTransition: Int, CaseIterable, Sendable {
     }
   }
 
-  /// What a transition delivers, and its words.
+  /// The steps of a transition, and its words.
   final class Row: Sendable {
     /// The steps, in order; none where they depend on the request.
     let steps: [LifecycleStep]

@@ -21,7 +21,7 @@ final class Member: Sendable {
   let receives: [ObjectIdentifier?]
   /// How long each of its hooks may take; `nil` for the default.
   let timeout: Duration?
-  /// What its author has said of a work; `nil` for an observer.
+  /// The options of a work; `nil` for an observer.
   let work: WorkOptions?
   /// Stored, since each hook asks for it.
   let isWork: Bool

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the author of a work has said of it: the constants of a member that has a body in place of hooks.
+/// The constants of a work: a member that has a body in place of hooks.
 struct WorkOptions: Sendable {
-  /// When a work runs, and what its end means.
+  /// When a work runs, and whether its end is the daemon's.
   enum Form: Sendable {
     /// While the daemon is in the foreground.
     case foreground
@@ -22,9 +22,9 @@ struct WorkOptions: Sendable {
   var restarts: RestartPolicy?
   /// Whether it is expected to return before it is asked to end.
   var mayReturn = false
-  /// Whether somebody waits for its end, who receives its error.
+  /// Whether a caller waits for its end, and receives its error.
   var hasCaller = false
-  /// What runs the body, which the machine only keeps.
+  /// The object that runs the body, kept for the shell.
   var runner: (any AnyObject & Sendable)?
 
   /// Whether it begins or ends with a step.
