@@ -27,7 +27,7 @@ private final class EveryHook: EveryHookObserver {
   @Test func wordsAreWithinATimeline() {
     for kind in NotificationKind.allCases {
       #expect(!kind.row.done.isEmpty && kind.row.done.count < 20)
-      #expect(!kind.row.act.isEmpty && kind.row.act.count < 20)
+      #expect(!kind.row.noun.isEmpty && kind.row.noun.count < 20)
     }
   }
 

@@ -25,7 +25,7 @@ import Testing
     .init(observers: 2), .init(observers: 2, isConcurrent: true),
     .init(observers: 2, drains: true, hasBody: true, joinsLate: true),
     .init(work: .foreground), .init(observers: 1, work: .foreground),
-    .init(observers: 1, hasBody: true, work: .throughout),
+    .init(observers: 1, hasBody: true, work: .task),
   ]
 
   @Test(arguments: setups) func everyInvariantHoldsInEveryState(_ setup: MachineModel.Setup) {

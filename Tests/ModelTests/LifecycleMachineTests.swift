@@ -725,7 +725,7 @@ import Testing
   /// Before the work that ends then, which it may need.
   @Test func whatIsLeftBehindIsWaitedForFirst() throws {
     let daemon = DaemonUnderTest(observing: [DidEnterBackground.self])
-    daemon.add(WorkOptions(form: .throughout, drains: true), phase: .init(order: 7))
+    daemon.add(WorkOptions(form: .task, drains: true), phase: .init(order: 7))
     let hook = try #require(daemon.request(.pause).starts.first)
     for time in [at(10), at(12)] { daemon.give(.clock, at: time) }
     #expect(daemon.signal(at: 13).works.isEmpty)

@@ -254,16 +254,16 @@ import Testing
     #expect(registry.next()?.step.name == "the end of work")
   }
 
-  private func throughout(_ id: ObserverID) -> Member {
+  private func task(_ id: ObserverID) -> Member {
     Member(
       id: id, phase: .standard, name: .given("work"), receives: [],
-      work: WorkOptions(form: .throughout))
+      work: WorkOptions(form: .task))
   }
 
   /// The beginning and the end of work are steps, and no notifications; they are only for work that runs throughout.
   @Test func workBeginsWhenAllAreLaunchedAndEndsBeforeTheSave() {
     var registry = LifecycleRegistry()
-    registry.add(throughout(first))
+    registry.add(task(first))
     registry.members.add(second, phase: .standard)
     registry.requests.launch = LifecycleCause(.api)
     let launch = deliver(&registry)
@@ -280,7 +280,7 @@ import Testing
   /// It is part of the launch wherever that leads, as of a standby's.
   @Test func workBeginsInALaunchInTheBackground() {
     var registry = LifecycleRegistry()
-    registry.add(throughout(first))
+    registry.add(task(first))
     receive(.pause, &registry)
     registry.requests.launch = LifecycleCause(.api)
     let plans = deliver(&registry)
@@ -292,7 +292,7 @@ import Testing
   @Test(arguments: [0, 1]) func workBeginsAfterLaunchesAlsoLateOnes(holds: Int) {
     var registry = launched()
     registry.holds = holds
-    registry.add(throughout(first))
+    registry.add(task(first))
     registry.members.add(second, phase: .standard)
     #expect(deliver(&registry).isEmpty == (holds > 0))
     registry.holds = 0

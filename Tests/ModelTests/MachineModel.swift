@@ -23,7 +23,7 @@ struct MachineModel {
       let what = [
         (isConcurrent, "concurrent"), (drains, "draining"), (hasBody, "with a body"),
         (joinsLate, "joining late"), (work == .foreground, "with work"),
-        (work == .throughout, "with work throughout"),
+        (work == .task, "with work throughout"),
       ].filter(\.0).map(\.1)
       let plural = observers == 1 ? "observer" : "observers"
       return (["\(observers) \(plural)"] + what).joined(separator: ", ")

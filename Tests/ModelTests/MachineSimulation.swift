@@ -266,7 +266,7 @@ struct MachineSimulation: ~Copyable {
   }
 
   private mutating func addWork() {
-    var work = WorkOptions(form: random.chance(70) ? .foreground : .throughout)
+    var work = WorkOptions(form: random.chance(70) ? .foreground : .task)
     work.drains = random.chance(50)
     work.readyWithin = random.chance(50) ? .seconds(random.below(10) + 1) : nil
     work.stallsAfter = random.chance(50) ? .seconds(random.below(10) + 1) : nil

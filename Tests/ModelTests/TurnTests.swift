@@ -21,7 +21,7 @@ import Testing
   }
 
   @Test func aTaskWhoseDrainDoesNotFitIsWarnedOf() {
-    let warnings = daemon.add(WorkOptions(form: .throughout, drains: true), timeout: .seconds(300))
+    let warnings = daemon.add(WorkOptions(form: .task, drains: true), timeout: .seconds(300))
       .warnings
     #expect(
       warnings.first?.hasPrefix("work may take 300 s, but") == true, "\(warnings)")
@@ -226,7 +226,7 @@ import Testing
   @Test func whatHangsLeavesATaskAHalf() throws {
     daemon.add([DidEnterBackground.self])
     daemon.add([ShouldSaveState.self])
-    daemon.add(WorkOptions(form: .throughout, drains: true), timeout: .seconds(100))
+    daemon.add(WorkOptions(form: .task, drains: true), timeout: .seconds(100))
     let hangs = try #require(daemon.signal().starts.first)
     #expect(daemon.machine.deadline == MonotonicTime(nanoseconds: 11_500_000_000))
     tick()
@@ -246,7 +246,7 @@ import Testing
   /// A migration that is done has no moment.
   @Test func aTaskThatHasEndedDoesNotCount() throws {
     daemon.add([DidEnterBackground.self])
-    daemon.add(WorkOptions(form: .throughout, mayReturn: true))
+    daemon.add(WorkOptions(form: .task, mayReturn: true))
     daemon.work(.ended(run: 1, nil))
     let pause = try #require(daemon.request(.terminate).starts.first)
     #expect(try end(of: pause) == at(30))
@@ -269,7 +269,7 @@ import Testing
       switch part {
       case "server": daemon.add(WorkOptions(drains: true), timeout: .seconds(10))
       case "worker": daemon.add([DidEnterBackground.self], timeout: .seconds(5))
-      default: daemon.add(WorkOptions(form: .throughout, drains: true), timeout: .seconds(2))
+      default: daemon.add(WorkOptions(form: .task, drains: true), timeout: .seconds(2))
       }
     }
     daemon.give(.launch { _ in })

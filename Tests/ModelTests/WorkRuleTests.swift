@@ -77,7 +77,7 @@ import Testing
   /// Not of what is done when it is done.
   @Test(arguments: [
     (WorkOptions.Form.foreground, false, ["It is run again after the next resume."]),
-    (.throughout, false, ["It is not run again."]), (.foreground, true, []),
+    (.task, false, ["It is not run again."]), (.foreground, true, []),
   ])
   func whatEndsByItselfIsSaid(form: WorkOptions.Form, mayReturn: Bool, what: [String]) {
     daemon.add(WorkOptions(form: form, mayReturn: mayReturn))
@@ -139,7 +139,7 @@ import Testing
   /// Also a task, since the pauses have no more time.
   @Test func aSecondSignalCancelsWorkBeforeItsPause() {
     daemon.add(WorkOptions())
-    daemon.add(WorkOptions(form: .throughout))
+    daemon.add(WorkOptions(form: .task))
     daemon.add([DidEnterBackground.self])
     daemon.signal()
     #expect(daemon.signal(at: 2).works.map(\.work) == [1, 2])
@@ -380,7 +380,7 @@ import Testing
 
   @Test func whatHasNotBegunDoesNotEnd() {
     let daemon = DaemonUnderTest(state: .launching)
-    daemon.add(WorkOptions(form: .throughout))
+    daemon.add(WorkOptions(form: .task))
     daemon.add([DidFinishLaunching.self])
     let launch = daemon.give(.launch { _ in }).starts.first
     daemon.request(.terminate)

@@ -116,7 +116,7 @@ extension LifecycleObservable {
     core.add(
       WorkRunner(core, .given(name, orElse: .task(file: file, line: line)), body),
       WorkOptions(
-        form: .throughout, readyWithin: readyWithin, stallsAfter: stallsAfter, restarts: policy,
+        form: .task, readyWithin: readyWithin, stallsAfter: stallsAfter, restarts: policy,
         mayReturn: mayReturn),
       phase: phase, draining: limit)
   }

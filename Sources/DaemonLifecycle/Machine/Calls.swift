@@ -10,7 +10,7 @@ struct Calls: Sendable {
   private var lastDelivery: UInt64 = 0
   private var lastTurn = 0
   /// The empty list of a delivery that is over, reused by the next.
-  private var room: [CallID] = []
+  private var spare: [CallID] = []
   /// Calls that have not ended, and without which their own delivery has gone on, by observer. No list is empty.
   private(set) var unfinished: [ObserverID: [CallID]] = [:]
   /// Calls of a delivery that was closed, and which run on beside the next, until that opens.
@@ -21,8 +21,8 @@ struct Calls: Sendable {
   mutating func open(_ constants: Delivery.Constants) -> DeliveryID {
     lastDelivery += 1
     let id = DeliveryID(value: lastDelivery)
-    deliveries.append(Delivery(id, constants, after: lastTurn, room: room))
-    room = []
+    deliveries.append(Delivery(id, constants, after: lastTurn, list: spare))
+    spare = []
     for call in carried {
       noteUnfinished(call)
       calls[call].join(id, grace: nil)
@@ -37,8 +37,8 @@ struct Calls: Sendable {
     var delivery = deliveries.remove(at: index(of: id)!)
     carried += delivery.running
     lastTurn = max(lastTurn, delivery.turn)
-    room = delivery.takeRoom()
-    room.removeAll(keepingCapacity: true)
+    spare = delivery.takeList()
+    spare.removeAll(keepingCapacity: true)
     return delivery
   }
 

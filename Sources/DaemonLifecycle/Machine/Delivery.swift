@@ -84,15 +84,15 @@ struct Delivery: Sendable {
 
   /// - Parameters:
   ///   - turn: The last one of an earlier delivery, whose calls may run on beside this.
-  ///   - room: An empty list that was used before.
+  ///   - list: An empty list that was used before.
   init(
-    _ id: DeliveryID, _ constants: Constants, after turn: Int = 0, room: consuming [CallID] = []
+    _ id: DeliveryID, _ constants: Constants, after turn: Int = 0, list: consuming [CallID] = []
   ) {
     self.id = id
     self.turn = turn + 1
     self.constants = constants
     turnBegan = constants.began
-    running = room
+    running = list
   }
 
   var step: LifecycleStep { constants.step }
@@ -159,7 +159,7 @@ struct Delivery: Sendable {
   }
 
   /// Ends the delivery, and returns its list for reuse.
-  mutating func takeRoom() -> [CallID] {
+  mutating func takeList() -> [CallID] {
     defer { running = [] }
     return running
   }

@@ -9,45 +9,45 @@ package enum NotificationKind: Int, CaseIterable, Sendable {
     switch self {
     case .didFinishLaunching:
       Row(
-        DidFinishLaunching.init, done: "launched", act: "launch",
+        DidFinishLaunching.init, done: "launched", noun: "launch",
         changes: .state(.background, from: .launching)
       ) { ($0 as? any LaunchObserver.Type)?.hook }
     case .willEnterForeground:
       Row(
-        WillEnterForeground.init, done: "in the foreground", act: "foreground",
+        WillEnterForeground.init, done: "in the foreground", noun: "foreground",
         changes: .state(.foreground, from: .background)
       ) { ($0 as? any ForegroundObserver.Type)?.hook }
     case .didEnterBackground:
       Row(
-        DidEnterBackground.init, .down, yields: false, done: "paused", act: "pause",
+        DidEnterBackground.init, .down, yields: false, done: "paused", noun: "pause",
         changes: .state(.background, from: .foreground)
       ) { ($0 as? any BackgroundObserver.Type)?.hook }
     case .shouldSaveState:
-      Row(ShouldSaveState.init, .down, yields: false, done: "saved", act: "save") {
+      Row(ShouldSaveState.init, .down, yields: false, done: "saved", noun: "save") {
         ($0 as? any StateObserver.Type)?.hook
       }
     case .shouldReload:
-      Row(ShouldReload.init, done: "reloaded", act: "reload") {
+      Row(ShouldReload.init, done: "reloaded", noun: "reload") {
         ($0 as? any ReloadObserver.Type)?.hook
       }
     case .willSuspend:
       Row(
-        WillSuspend.init, .down, done: "ready to sleep", act: "suspend", changes: .suspended(true)
+        WillSuspend.init, .down, done: "ready to sleep", noun: "suspend", changes: .suspended(true)
       ) { ($0 as? any SuspendObserver.Type)?.hook }
     case .didResume:
-      Row(DidResume.init, done: "resumed", act: "resume", changes: .suspended(false)) {
+      Row(DidResume.init, done: "resumed", noun: "resume", changes: .suspended(false)) {
         ($0 as? any ResumeObserver.Type)?.hook
       }
     case .didReceivePressure:
-      Row(DidReceivePressure.init, done: "pressure relieved", act: "pressure") {
+      Row(DidReceivePressure.init, done: "pressure relieved", noun: "pressure") {
         ($0 as? any PressureObserver.Type)?.hook
       }
     case .checkHealth:
-      Row(CheckHealth.init, done: "healthy", act: "check") {
+      Row(CheckHealth.init, done: "healthy", noun: "check") {
         ($0 as? any HealthObserver.Type)?.hook
       }
     case .willTerminate:
-      Row(WillTerminate.init, .down, yields: false, done: "terminated", act: "terminate") {
+      Row(WillTerminate.init, .down, yields: false, done: "terminated", noun: "terminate") {
         ($0 as? any TerminationObserver.Type)?.hook
       }
     }
@@ -146,7 +146,7 @@ extension NotificationKind {
     /// The word in a timeline for a hook that completed: `saved`.
     let done: String
     /// The word in a timeline for the hook otherwise, as in `save failed`.
-    let act: String
+    let noun: String
     /// Makes the notification with a context.
     package let make: @Sendable (LifecycleContext) -> any LifecycleNotification
     /// Searches for the hook, which is slow. The result is `nil` when the type has not adopted the protocol.
@@ -154,7 +154,7 @@ extension NotificationKind {
 
     fileprivate init<N: StandardNotification>(
       _ make: @escaping @Sendable (LifecycleContext) -> N, _ direction: Direction = .up,
-      yields: Bool = true, done: String, act: String, changes change: Change = .nothing,
+      yields: Bool = true, done: String, noun: String, changes change: Change = .nothing,
       search: @escaping @Sendable (any LifecycleObserver.Type) -> Hook.Method?
     ) {
       type = N.self
@@ -162,7 +162,7 @@ extension NotificationKind {
       self.yields = yields
       self.change = change
       self.done = done
-      self.act = act
+      self.noun = noun
       self.make = make
       self.search = search
     }

@@ -15,12 +15,12 @@ struct LifecycleMembers: Sendable {
     /// Whether it received WillSuspend, so that it will receive DidResume.
     var isSuspended = false
     /// Its part in the steps of work that runs throughout.
-    var throughout = Throughout.none
+    var task = TaskState.none
     /// Whether its launch failed: it receives nothing more, above all no ShouldSaveState, since it did not restore its
     /// state.
     var launchFailed = false
 
-    enum Throughout: Sendable {
+    enum TaskState: Sendable {
       case none
       /// It begins when all have finished launching.
       case waiting
@@ -36,7 +36,7 @@ struct LifecycleMembers: Sendable {
       // An observer that was busy when the others were paused, or resumed, may be free again by now.
       case .suspended(true): reachedState == .background && !isSuspended
       case .suspended(false): isSuspended
-      case .work(let begins): throughout == (begins ? .waiting : .begun)
+      case .work(let begins): task == (begins ? .waiting : .begun)
       case .nothing: reachedState != .launching
       }
     }

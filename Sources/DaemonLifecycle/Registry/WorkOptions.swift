@@ -6,8 +6,8 @@ struct WorkOptions: Sendable {
     /// While the daemon is in the foreground.
     case foreground
     /// From the launch to the stop, whatever pauses the daemon.
-    case throughout
-    /// As `throughout`, but at once, and its end is the daemon's: the body of `run`.
+    case task
+    /// As `task`, but at once, and its end is the daemon's: the body of `run`.
     case body
   }
 
@@ -31,7 +31,7 @@ struct WorkOptions: Sendable {
   func concerns(_ step: LifecycleStep) -> Bool {
     switch step {
     case .kind(.willEnterForeground), .kind(.didEnterBackground): form == .foreground
-    case .workBegins: form == .throughout
+    case .workBegins: form == .task
     case .workEnds: form != .foreground
     default: false
     }

@@ -126,9 +126,9 @@ extension LifecycleReport.Entry {
   /// The entry in words: `saved`, `save failed: disk full`, `pause abandoned: did not end`.
   fileprivate var words: String {
     let row = notification.flatMap { NotificationKind($0)?.row }
-    let act = row?.act ?? notification.map { "\($0)" } ?? "end"
+    let noun = row?.noun ?? notification.map { "\($0)" } ?? "end"
     if outcome.isCompleted { return (row?.done ?? notification.map { "\($0)" } ?? "ended") + why }
-    return isLate ? "\(word)\(why)" : "\(act) \(word)\(why)"
+    return isLate ? "\(word)\(why)" : "\(noun) \(word)\(why)"
   }
 }
 
