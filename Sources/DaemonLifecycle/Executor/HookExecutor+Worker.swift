@@ -5,9 +5,9 @@ import Synchronization
 
 // The life of a thread: it listens, runs items, is idle, and ends.
 extension HookExecutor {
-  /// A thread of the executor. It is one that listens, or idle, or runs an item.
+  /// A thread of the executor. It listens, is idle, or runs an item.
   final class Worker: Sendable {
-    /// The semaphore on which an idle worker waits. Whoever removes it from `idle` signals it.
+    /// The semaphore on which an idle worker waits. Another thread that removes it from `idle` signals it.
     let parking = Semaphore()
     /// The ready descriptors, kept so that listening allocates nothing. Used by the worker's own thread only.
     nonisolated(unsafe) fileprivate let found = EventPoll.Ready()
@@ -24,23 +24,23 @@ extension HookExecutor {
     var idle: [Worker] = []
     /// The number of threads that exist or are being started.
     var threads = 0
-    /// The number of those that run an item, or are about to take one, and were not found to be blocked.
+    /// The number of threads that run an item, or are about to take one, and are not known to be blocked.
     private(set) var free = 0
-    /// How often those that were free were found to be blocked.
+    /// How often the free threads were found to be blocked.
     private(set) var stalls = 0
     /// The worker that listens, or is about to.
     var listener: Worker?
-    /// Whether it waits without a time-out, so that it does not look whether items are taken.
+    /// Whether the listener waits without a time-out, and so does not check whether items are taken.
     var listenerSleeps = false
     /// When the last item was taken, or a thread was last woken to take one.
     var takenAt = MonotonicTime(nanoseconds: 0)
     /// When more threads were last asked for, if no item was taken since.
     fileprivate var askedAt: MonotonicTime?
-    /// Whether there have been as many threads as there may be.
+    /// Whether the bound has kept an item waiting, of which the client is warned once.
     fileprivate(set) var hasReachedLimit = false
     var isClosed = false
 
-    /// Whether somebody looks whether items are taken.
+    /// Whether there is a listener to check whether items are taken.
     var isWatched: Bool { listener != nil && !isClosed }
     /// The number of threads that run items, blocked or not, or are about to.
     var running: Int { threads - idle.count - (listener == nil ? 0 : 1) }
@@ -63,12 +63,12 @@ extension HookExecutor {
       ready.count(-1, of: worker.source.take())
     }
 
-    /// How many threads items that are not urgent may have.
+    /// The most threads for items that are not urgent.
     private func bound(_ abandoned: Int) -> Int {
       isClosed ? .max : abandoned + HookExecutor.extraThreads
     }
 
-    /// Whether an item is ready that may be taken.
+    /// Whether a ready item may be taken.
     func hasWork(abandoned: Int) -> Bool {
       ready.hasUrgent || ready.hasOther(of: bound(abandoned))
     }
@@ -91,14 +91,14 @@ extension HookExecutor {
   }
 
   enum Turn {
-    /// Once that worker was woken to listen.
+    /// Run an item, after waking the worker that is to listen.
     case run(WorkItem, listener: Worker?)
-    /// For at most so many milliseconds; -1 for no limit.
+    /// Listen for at most this many milliseconds; -1 for no limit.
     case listen(Int32)
-    /// Have so many others take items.
+    /// Have this many other threads take items.
     case addThreads(Int)
     case warnOfLimit(threads: Int)
-    /// Wait; if not `mayEnd`, as a thread that stays.
+    /// Wait for a turn; with `mayEnd`, end after a while without one.
     case park(mayEnd: Bool)
     case end
   }
@@ -125,14 +125,14 @@ extension HookExecutor {
     }
   }
 
-  /// The thread that listens must not be kept by a user's deinit.
+  /// A user's deinit must not keep the listening thread.
   @inline(never) private func releasingElsewhere(_ body: () -> Void) {
     ReleasePool.open()
     body()
     if let released = ReleasePool.close() { enqueue(.work { _ = released }) }
   }
 
-  /// Returns what a thread does next; it has ended what it did.
+  /// Returns the next turn of a thread that has ended its last.
   func nextTurn(_ me: Worker, _ state: inout State) -> Turn {
     var successor: Worker?
     if state.listener !== me {
@@ -140,7 +140,7 @@ extension HookExecutor {
     } else if let turn = watch(&state) {
       return turn
     } else {
-      // Before another can have it.
+      // Before another thread can set it.
       listeningThread.store(0, ordering: .relaxed)
       successor = state.listener
     }
@@ -153,7 +153,7 @@ extension HookExecutor {
     return .park(mayEnd: endsWhenIdle || state.idle.count > 2)
   }
 
-  /// Returns what the thread that listens does next; `nil` if it does that no longer, and another one does, or none.
+  /// Returns the listener's next turn; `nil` if it no longer listens: a successor does, or, once closed, none.
   private func watch(_ state: inout State) -> Turn? {
     if state.isClosed {
       state.listener = nil
@@ -167,13 +167,13 @@ extension HookExecutor {
     }
     let now = MonotonicTime.now()
     if state.free > 0 {
-      // Those that are free may make items ready, and need not wake this thread for that.
+      // Free threads may make items ready without waking this one.
       if state.takenAt.duration(to: now) < Self.patience { return .listen(2) }
       state.markBlocked()
       return watch(&state)
     }
     if state.idle.isEmpty, !mayAddThread(state) { return limit(&state, 10) }
-    // The last time there was none to be had.
+    // Threads were requested less than 10 ms ago, and no item was taken since: there was none to be had.
     if let askedAt = state.askedAt, askedAt.duration(to: now) < .milliseconds(10) {
       return .listen(10)
     }
@@ -181,14 +181,14 @@ extension HookExecutor {
     return .addThreads(min(state.ready.count, max(1, state.running)))
   }
 
-  /// Items wait that no thread may take.
+  /// Items wait that no thread may take: warns once, then listens.
   private func limit(_ state: inout State, _ milliseconds: Int32) -> Turn {
     if state.hasReachedLimit { return .listen(milliseconds) }
     state.hasReachedLimit = true
     return .warnOfLimit(threads: state.running)
   }
 
-  /// Waits for a turn. Returns false when the thread is to end, since there was none for a while.
+  /// Waits for a turn. Returns false when the thread is to end: no turn came for a while.
   private func park(_ me: Worker, mayEnd: Bool) -> Bool {
     guard mayEnd else {
       me.parking.wait()

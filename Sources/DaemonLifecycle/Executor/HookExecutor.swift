@@ -6,18 +6,18 @@ import Synchronization
 /// The executor of hooks, which also listens for events. It has its own threads, independent of Swift's cooperative
 /// pool and of Dispatch.
 ///
-/// One thread listens. The others run items, one after another, or are idle. Of those that run items, those are *free*
-/// that are not known to be blocked, and there is one rule: while an item is ready, some thread is free. So an item that
-/// becomes ready while none is free is given to a thread that is idle, or to a new one; and the thread that listens runs
-/// it itself where no other runs one, and has an idle one listen in its place: one wake-up lies between a signal and its
+/// One thread listens. The others run items, one after another, or are idle. A thread that runs an item is *free*
+/// unless it is known to be blocked. There is one rule: while an item is ready, some thread is free. So an item that
+/// becomes ready while no thread is free is given to an idle thread, or to a new one. If no other thread runs an item,
+/// the listener runs it itself and has an idle thread listen in its place: one wake-up lies between a signal and its
 /// hook.
 ///
-/// The thread that listens looks every 2 ms whether the free ones take items. When they have taken none for `patience`,
-/// they are blocked: as many threads again begin. So the number of threads follows the number of hooks that block, not
-/// the amount of work, and a hundred hooks that block at once all run after seven looks. The bound, until it is closed,
-/// is two, one for each abandoned hook, and `extraThreads`. Items that are not *urgent*, such as a hook's child tasks and what
-/// goes on after it was suspended, have a source, which takes at most as many of these as it leaves to the others. If the
-/// system has no thread left, an item runs as soon as another thread is free.
+/// The listener checks every 2 ms whether the free threads take items. If they have taken none for `patience`, they
+/// count as blocked, and as many threads again begin. So the number of threads follows the number of hooks that block,
+/// not the amount of work, and a hundred hooks that block at once all run after seven checks. Until it is closed, the
+/// bound is two, one for each abandoned hook, and `extraThreads`. Items that are not *urgent*, such as a hook's child
+/// tasks and its continuation after a suspension, have a source, which uses at most as many threads as it leaves to
+/// other sources. If the system has no thread left, an item runs as soon as another thread is free.
 ///
 /// Where no thread listens, each item is given to a thread at once; if there is none, with the next item.
 ///
@@ -32,7 +32,7 @@ final class HookExecutor: TaskExecutor {
     /// Other work that may run user code: a turn of a serial executor, a cancellation handler, a deinit.
     case work(@Sendable () -> Void)
 
-    /// Of an item that runs after urgent ones.
+    /// The source; `nil` for an urgent item.
     var source: HookQueue.Source? { if case .job(_, _, let source) = self { source } else { nil } }
   }
 
@@ -48,7 +48,7 @@ final class HookExecutor: TaskExecutor {
     func descriptorsAreReady(_ ready: EventPoll.Ready)
     /// The calling thread listens from now on.
     func listenerChanged()
-    /// So many threads are blocked in hooks that others wait.
+    /// That many threads are blocked in hooks, and other items wait.
     func threadsReachedLimit(_ count: Int)
   }
 
@@ -57,14 +57,14 @@ final class HookExecutor: TaskExecutor {
   static let idleSeconds = 1
 
   let poll = EventPoll()
-  /// Of tasks that run on the executor itself.
+  /// The source of tasks that run on the executor itself.
   private let source = HookQueue.Source()
   let state = Mutex(State())
   /// The hooks that were abandoned after they had begun, and may hold their threads for ever. Relaxed: it is a bound.
   let abandonedHooks = Atomic<Int>(0)
   var abandoned: Int { abandonedHooks.load(ordering: .relaxed) }
-  /// The thread that listens (pthread_self(3)); 0 while there is none. Relaxed, since each thread asks whether it is its
-  /// own, which it alone writes.
+  /// The thread that listens (pthread_self(3)); 0 while there is none. Relaxed: a thread compares it with its own id,
+  /// which it alone writes, or takes it as a hint.
   let listeningThread = Atomic<UInt>(0)
   /// Whether all idle threads end, and none listens: for mocks, of which tests make hundreds without closing them.
   let endsWhenIdle: Bool
@@ -103,25 +103,24 @@ final class HookExecutor: TaskExecutor {
     let isListener = isOnListener
     let (needsWakeUp, added) = state.withLock { state -> (Bool, Added?) in
       state.ready.append(item)
-      // It looks for items before it waits.
+      // The listener looks for items before it waits.
       if isListener { return (false, nil) }
-      // Counted in the same step: should this item keep it from the next, the thread that listens is told of that one.
+      // Counted under the same lock, so that the next item wakes the listener if this one keeps the thread busy.
       if !state.isWatched || state.free == 0 { return (true, add(&state)) }
-      // A free thread takes it after its own item. Should that block first, the one that listens finds out, unless it
-      // sleeps.
+      // A free thread takes it after its own item. If that blocks, the listener notices; if it sleeps, it is woken now.
       defer { state.listenerSleeps = false }
       return (state.listenerSleeps, nil)
     }
     guard needsWakeUp, !begin(added) else { return }
     poll.wake()
-    // Once closed, none but those that run takes the item: as in Dispatch, the caller waits until there is one.
+    // Once closed, nothing listens, and only running threads take the item: as in Dispatch, the caller waits for one.
     while state.withLock({ $0.isClosed && !$0.ready.isEmpty && $0.running == 0 }), !addThread() {
       usleep(10_000)
     }
   }
 
-  /// Takes the next item for a task that has ended a call, if it is a hook, too: those of a concurrent phase that do not
-  /// wait are called by one task.
+  /// Takes the next item if it is a hook, for a task that has ended a call: one task calls all hooks of a concurrent
+  /// phase that do not wait.
   func takeHook() -> (any Call)? {
     state.withLock { state in
       let hook = state.ready.popHook()
@@ -130,7 +129,7 @@ final class HookExecutor: TaskExecutor {
     }
   }
 
-  /// - Parameter serial: Of an exploration, whose jobs may not leave it for an actor.
+  /// - Parameter serial: The executor of an exploration, which its jobs may not leave for an actor.
   static func perform(_ item: WorkItem, isolatedTo serial: UnownedSerialExecutor? = nil) {
     switch item {
     case .hook(let call): call.begin()
@@ -156,7 +155,7 @@ final class HookExecutor: TaskExecutor {
     case new(Worker)
   }
 
-  /// Has another thread take items: one that is idle, or a new one. Returns false when there is none.
+  /// Has another thread take items: an idle one, or a new one. Returns false when there is none.
   @discardableResult func addThread() -> Bool { begin(state.withLock { add(&$0) }) }
 
   private func add(_ state: inout State) -> Added? {
@@ -228,7 +227,7 @@ final class HookExecutor: TaskExecutor {
     return start(listener)
   }
 
-  /// Starts the threads that stay. Returns whether there is one.
+  /// Starts the threads that stay. Returns whether there is at least one.
   private func startThreads() -> Bool {
     for count in 2...3 {
       let new = state.withLock { $0.threads < count && !$0.isClosed ? $0.newWorker() : nil }
@@ -241,7 +240,7 @@ final class HookExecutor: TaskExecutor {
   func close() {
     let count = state.withLock { state in
       state.isClosed = true
-      // Those that run may be blocked, and none will look.
+      // Running threads may be blocked, and nothing checks them any more.
       return max(state.ready.count, state.idle.count)
     }
     for _ in 0..<count { addThread() }

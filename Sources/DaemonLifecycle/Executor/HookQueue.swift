@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The work items that wait for a thread, each kind in order of arrival.
 struct HookQueue {
-  /// Where items come from that are not urgent: a task that calls hooks, with its child tasks. They may hold threads for ever.
+  /// The source of items that are not urgent: a task that calls hooks, with its child tasks. These may hold threads for ever.
   ///
-  /// `@unchecked`: an executor's lock guards what is here.
+  /// `@unchecked`: an executor's lock guards `threads`.
   class Source: @unchecked Sendable {
     /// How many threads run its items.
     fileprivate var threads = 0
@@ -13,7 +13,7 @@ struct HookQueue {
   private var urgent = Deque<HookExecutor.WorkItem>()
   /// The other items, which have a source, and may have to wait for a thread.
   private var others = Deque<HookExecutor.WorkItem>()
-  /// The number of threads that run such items.
+  /// The number of threads that run items with a source.
   private var threads = 0
   /// How many urgent items `popInTurn` has returned while others waited.
   private var urgentTurns = 0
@@ -26,7 +26,7 @@ struct HookQueue {
     if item.source == nil { urgent.append(item) } else { others.append(item) }
   }
 
-  /// Returns the next item if it is a hook, and no other kind has to wait for it.
+  /// Returns the next item if it is a hook, and no item with a source waits.
   mutating func popHook() -> (any HookExecutor.Call)? {
     guard others.isEmpty, case .hook(let call) = urgent.first else { return nil }
     _ = urgent.popFirst()
@@ -38,8 +38,8 @@ struct HookQueue {
     urgent.popFirst() ?? popOther(of: bound)
   }
 
-  /// Returns an item for a thread that goes on: of urgent ones three, then one of the others. Two serial executors that are
-  /// never idle together have always an urgent item, and a hook that has suspended must go on beside them.
+  /// Returns an item for a thread's next turn: three urgent items, then one of the others. Two busy serial executors
+  /// always have an urgent item ready, and a hook that has suspended must still continue.
   mutating func popInTurn(of bound: Int = .max) -> HookExecutor.WorkItem? {
     let isOthersTurn = urgentTurns == 3
     urgentTurns = others.isEmpty || isOthersTurn ? 0 : urgentTurns + 1
@@ -48,8 +48,8 @@ struct HookQueue {
 
   // MARK: Items that are not urgent
 
-  /// Whether an item's source may have a thread more where so many are left: no more than it leaves to the others. So each
-  /// has some, whatever the others hold.
+  /// Whether an item's source may use one more of the threads left: only while it uses fewer than are left. So each
+  /// source gets some, whatever the others hold.
   private static func mayRun(_ item: HookExecutor.WorkItem, _ left: Int) -> Bool {
     item.source.map { $0.threads < left } ?? true
   }
@@ -65,7 +65,7 @@ struct HookQueue {
     return others.removeFirst { Self.mayRun($0, left) }
   }
 
-  /// A thread runs an item of a source, or does so no longer.
+  /// Counts a thread that begins (1) or ends (-1) an item of a source.
   mutating func count(_ change: Int, of source: Source?) {
     guard let source else { return }
     source.threads += change

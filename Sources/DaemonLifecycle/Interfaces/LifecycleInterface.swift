@@ -8,28 +8,28 @@
 /// let lifecycle = LifecycleSubject(configuration: configuration)
 /// ```
 ///
-/// What is not in the list of ``LifecycleConfiguration/interfaces`` does not exist for the daemon. Where there is no
-/// systemd, its interfaces do nothing. The product `DaemonLifecycleProbes` has files for probes; of all in the list a
-/// mock has only these and an explicit descriptor.
+/// An interface that is not in ``LifecycleConfiguration/interfaces`` does not exist for the daemon. Without systemd,
+/// its interfaces do nothing. The product `DaemonLifecycleProbes` has files for probes; of all interfaces a mock has
+/// only these and an explicit descriptor.
 ///
-/// The order does not matter, except that of equal ones the last counts: two are equal that are of one kind, whatever
-/// their parameters, and about the same file or unit.
+/// The order does not matter, except that of equal interfaces the last counts. Two are equal if they are of one kind
+/// and about the same file or unit, whatever their other parameters.
 public struct LifecycleInterface: Sendable, Equatable {
-  /// What must be known of it before it is connected.
+  /// The role of an interface, which is known before it is connected.
   package enum Role: Sendable {
-    /// Handled from the very beginning, since there is no start without them.
+    /// Handled from the very beginning: a start that can't handle them fails.
     case signals(SignalMap)
-    /// Receives the problems of all others.
+    /// Receives the problems of all other interfaces.
     case log(LifecycleLogging)
-    /// Of the process and its service manager, whom only one subject of a process has; a mock has none.
+    /// Belongs to the process or its service manager: for one subject of a process only, and for no mock.
     case service
-    /// What a mock has, too: it depends on nothing but the daemon.
+    /// Depends on nothing but the daemon, so a mock has it, too.
     case local
-    /// What a mock does not have.
+    /// Depends on something outside, so a mock does not have it.
     case outside
   }
 
-  /// What it is, in a word or two.
+  /// The kind of interface, in a word or two.
   package let kind: String
   /// The file or unit that it is about.
   package let subject: String?
@@ -44,7 +44,7 @@ public struct LifecycleInterface: Sendable, Equatable {
     (self.kind, self.subject, self.role, self.connect) = (kind, subject, role, connect)
   }
 
-  /// Whether two are of one kind, and about the same file or unit.
+  /// Whether two interfaces are of one kind, and about the same file or unit.
   public static func == (a: Self, b: Self) -> Bool { a.kind == b.kind && a.subject == b.subject }
 
   /// Signals, each with its meaning: ``LifecycleConfiguration/signals``.
@@ -59,7 +59,7 @@ public struct LifecycleInterface: Sendable, Equatable {
 }
 
 extension [LifecycleInterface] {
-  /// What suits a service: signals, the log, and all of systemd that needs no parameter.
+  /// The interfaces for a service: signals, the log, and all of systemd's that need no parameter.
   public static var standard: Self {
     plain + [
       .serviceManager(), .memoryPressure, .readinessDescriptor(), .stopTimeout, .unitJob, .sleep,
@@ -69,7 +69,7 @@ extension [LifecycleInterface] {
   /// Signals and the log only: for a second subject of a process.
   public static var plain: Self { [.signals(), .log()] }
 
-  /// Each once; of equal ones the last.
+  /// Each interface once; of equal ones the last.
   var distinct: Self {
     indices.filter { !self[($0 + 1)...].contains(self[$0]) }.map { self[$0] }
   }

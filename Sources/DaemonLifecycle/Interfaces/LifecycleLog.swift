@@ -11,7 +11,7 @@ import DaemonSystemd
 final class LifecycleLog: LifecyclePart {
   /// The journal; `nil` when standard error does not go there, or nothing is logged.
   private let journal: JournalWriter?
-  /// Standard error is the journal's all the same: lines there can have a priority.
+  /// Whether standard error goes to the journal, with or without `journal`: lines there can have a priority.
   private let isJournal: Bool
   private let logging: LifecycleLogging
 
@@ -96,7 +96,7 @@ final class LifecycleLog: LifecyclePart {
     }
   }
 
-  /// One entry for all of it: what was rejected, and why.
+  /// Writes one entry for a rejection and its reasons.
   private func writeRejection(
     _ sentence: String, _ transition: LifecycleTransition, _ report: LifecycleReport,
     _ elapsed: Duration, _ snapshot: LifecycleSnapshot
@@ -112,7 +112,7 @@ final class LifecycleLog: LifecyclePart {
           + fields(elapsed, problems: failures.count) + failures.flatMap(fields)))
   }
 
-  /// Writes the end of a transition. A post, or a notification of late observers, is none.
+  /// Writes the end of a transition. A post, or a notification of late observers, is not a transition.
   private func writeEnd(
     of transition: LifecycleTransition, _ report: LifecycleReport, _ elapsed: Duration,
     _ snapshot: LifecycleSnapshot
@@ -123,7 +123,7 @@ final class LifecycleLog: LifecyclePart {
     }
     let row = transition.row
     if report.isOvertaken {
-      // It has no MESSAGE_ID of the transition, since that did not take place.
+      // Without the MESSAGE_ID of the transition, which did not take place.
       return note(
         "The stop has overtaken \(row.gerund), after \(elapsed.forReading) (\(report.cause))",
         .info,
@@ -140,9 +140,9 @@ final class LifecycleLog: LifecyclePart {
     }
     note(
       sentence + report.failuresInWords, failed == 0 ? transition.priority : .warning,
-      // The launch's own says that the daemon is ready.
+      // The launch's own means that the daemon is ready.
       transition == .launch && failed > 0 ? LifecycleMessageID.problem : row.messageID,
-      // Whoever changes a file, or calls, sends no signal for a reload, and looks for its end as well.
+      // An operator also looks for the end of a reload that was requested by a changed file or a call.
       isAsked: report.cause.signal != nil || transition == .reload,
       fields(transition, report.cause) + fields(snapshot) + fields(elapsed, problems: failed))
   }
@@ -153,8 +153,8 @@ final class LifecycleLog: LifecyclePart {
     let failed = report.failures.count
     let priority = failed == 0 ? LifecycleTransition.termination.priority : .warning
     guard let journal else {
-      // Several lines of our own; what is of others in them was escaped where it was put in. Not as an entry: the text of an
-      // enumeration among its fields takes longer than the rest of a stop.
+      // The lines are our own; texts of others in them were escaped as they were put in. Not as an entry: the text of
+      // an enumeration among its fields takes longer than the rest of a stop.
       StandardError.writeText("lifecycle: \(timeline)", priority, isJournal: isJournal)
       return
     }
@@ -169,8 +169,8 @@ final class LifecycleLog: LifecyclePart {
         messageID: LifecycleTransition.termination.row.messageID, fields: fields))
   }
 
-  /// Writes an entry to the journal. Elsewhere rendering its text would cost as much as a delivery: only on request, and of
-  /// what an operator has asked for with a signal.
+  /// Writes an entry to the journal. Elsewhere rendering its text would cost as much as a delivery: it is written only
+  /// with `.all`, or with `.timelines` if an operator has asked for the event.
   private func note(
     _ line: @autoclosure () -> String, _ priority: JournalPriority, _ id: StaticString?,
     isAsked: Bool = false, _ fields: @autoclosure () -> [JournalField]
@@ -230,7 +230,7 @@ final class LifecycleLog: LifecyclePart {
 }
 
 extension JournalEntry {
-  /// One line, since what is in it may come from anywhere, and be of any length. What became of it is at the end.
+  /// One line of limited length, since its parts may come from anywhere. Its end is kept, which has the outcome.
   fileprivate init(
     line: String, _ priority: JournalPriority, messageID: StaticString?, fields: [JournalField] = []
   ) {

@@ -4,11 +4,11 @@
 /// The ``LifecycleReport/timeline`` of a stop is one entry of the journal, or text on standard error. The process does not
 /// wait for it: if standard error is a full pipe, it is lost.
 public enum LifecycleLogging: Sendable, Hashable {
-  /// Nothing, but the line of a process that is ended after its exit grace.
+  /// Nothing but the line of a process that is ended at a third signal, or after its exit grace.
   case off
   /// Each hook that did not complete, other problems, what an operator should know and, in the journal, each transition.
   case problems
-  /// The same, the timeline of every stop and, without a journal too, each transition that a signal has asked for.
+  /// The same, the timeline of every stop and, without a journal too, each reload and each transition that a signal requests.
   case timelines
   /// The same, and each transition without a journal too: for a container's log.
   case all

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 package import DaemonSystemd
 
-/// One part of what connects a daemon with the outside. It turns one kind of event into inputs, as the sources of signals
+/// A part that connects a daemon with the outside. It turns one kind of event into inputs, as the sources of signals
 /// and of systemd's bus do, or receives the facts of the lifecycle, as systemd and the journal do, or shows whether the
 /// daemon is ready.
 ///
-/// `open` runs on the thread that starts the subject, before its set-up begins; `read` and `wake` on the listening thread;
-/// `receive` in the order of the facts, on one thread at a time; `close` on any. None may run code of the user's or wait,
-/// but for the bus's first `wake`, which loads libsystemd.
+/// `open` runs on the thread that starts the subject, before its set-up begins; `read` and `wake` on the listening
+/// thread; `receive` in the order of the facts, on one thread at a time; `close` on any. None may run user code, and
+/// none may wait but the bus's first `wake`, which loads libsystemd.
 ///
-/// Those that return a time are woken then: `nil` where that is known already, or nothing is left to be done.
+/// A method that returns a time has the part woken then, or earlier. `nil` leaves the time that is set, if any.
 package protocol LifecyclePart: AnyObject, Sendable {
   // MARK: Inputs
 
-  /// The descriptors that the listening thread polls, from `open` to `close`. One with an error is polled no more once
-  /// that was read: its part may close it.
+  /// The descriptors that the listening thread polls, from `open` to `close`. A descriptor with an error is read once
+  /// more and no longer polled: its part may close it.
   var descriptors: [PolledDescriptor] { get }
   /// Whether a descriptor is one of them. Default: searches `descriptors`.
   func polls(_ descriptor: Int32) -> Bool
-  /// Whether it works on when the descriptors are lost, as signals do. Default: true.
+  /// Whether it continues when the descriptors are lost, as signals do. Default: true.
   var outlivesLoss: Bool { get }
   func open() throws -> MonotonicTime?
   /// Notes that another thread listens from now on. Called on it.
   func listenerChanged()
   /// Reads a descriptor that is ready.
   func read(_ ready: PolledDescriptor, _ take: (SourceInput) -> Void) -> MonotonicTime?
-  /// Does what is due at the time that was asked for, or later. It may be called early.
+  /// Does what is due, at the requested time or later. It may be called early.
   func wake(_ take: (SourceInput) -> Void) -> MonotonicTime?
   /// Restores everything that `open` changed, and returns the inputs that arrived before. Further calls have no effect.
   @discardableResult func close() -> [SourceInput]
@@ -40,10 +40,10 @@ package protocol LifecyclePart: AnyObject, Sendable {
 
   /// Whether it shows readiness. Default: false.
   var showsReadiness: Bool { get }
-  /// Shows the readiness, unless a newer change was shown. No fact: those may come later, and readiness must be withdrawn
-  /// before the first hook. Each critical section numbers its own, and the thread that leaves it calls this first.
+  /// Shows the readiness, unless a newer change was shown. Not sent as a fact, which may arrive later: readiness must be
+  /// withdrawn before the first hook. Each critical section numbers its own, and the thread that leaves it calls this first.
   @discardableResult func show(_ isReady: Bool, number: UInt64) -> MonotonicTime?
-  /// Mends what others have changed; called with each tick of the watchdog.
+  /// Restores what others have changed; called with each tick of the watchdog.
   func check() -> MonotonicTime?
 }
 

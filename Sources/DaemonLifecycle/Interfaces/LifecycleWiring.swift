@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package import DaemonSystemd
 
-/// What the interfaces of a configuration are made into as a subject starts; the core has it afterwards.
+/// The result of connecting a configuration's interfaces as a subject starts; the core has it afterwards.
 package struct LifecycleWiring {
   package let environment: ServiceEnvironment
-  /// What is connected, each once.
+  /// The connected interfaces, each once.
   package private(set) var interfaces: [LifecycleInterface] = []
   /// Whether the process has a service manager, and this subject communicates with it.
   package let isSupervised: Bool
@@ -13,12 +13,12 @@ package struct LifecycleWiring {
   /// Takes an input at any time, from any thread.
   let take: @Sendable (SourceInput) -> Void
 
-  /// One that can't be opened still receives the facts.
+  /// A part that can't be opened still receives the facts.
   package var parts: [any LifecyclePart] = []
-  /// Each is called with the core before the launch: parts that decide by where the daemon is.
+  /// Each is called with the core before the launch, for a part that depends on where the daemon is.
   package var followers: [@Sendable (AnyObject) -> Void] = []
   package var busInputs: [BusInput] = []
-  /// The time within which a check of health must succeed: the shortest that is wanted; `nil` without any.
+  /// The time within which a check of health must succeed: the shortest that is required; `nil` for none.
   private(set) var watchdogPeriod: Duration?
   /// The mistakes in the environment and the configuration, logged at the start.
   private(set) var problems: [String] = []
@@ -32,7 +32,7 @@ package struct LifecycleWiring {
     (self.warn, self.take) = (warn, take)
   }
 
-  /// Connects interfaces, and then what several of them share.
+  /// Connects interfaces, and then the buses and the watchdog, which several of them share.
   mutating func connect(_ interfaces: [LifecycleInterface]) {
     self.interfaces = interfaces.distinct
     for interface in self.interfaces { interface.connect(&self) }
@@ -47,7 +47,7 @@ package struct LifecycleWiring {
 
   /// Has the health checked, within the given period or the shortest possible one.
   ///
-  /// - Parameter name: What has the period, for a warning.
+  /// - Parameter name: The name of the period, for a warning.
   package mutating func checkHealth(within period: Duration, _ name: String) {
     let shortest = WatchdogSource.shortestInterval * 2
     if period < shortest {

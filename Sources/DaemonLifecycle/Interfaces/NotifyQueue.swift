@@ -4,8 +4,8 @@ import DaemonSystemd
 /// The messages that were not sent to the service manager yet, the oldest first.
 ///
 /// A message with a state of the service (READY, RELOADING, STOPPING) keeps its place until it is sent. Between two of
-/// these there is at most one other message, since only the newest status, ping and extension matter. Of reloads that the
-/// manager has not heard of the newest is enough. So the queue does not grow while the manager reads nothing.
+/// these there is at most one other message, since only the newest status, ping and extension matter. Of several unsent
+/// reloads only the newest is kept. So the queue does not grow while the manager reads nothing.
 struct NotifyQueue {
   private var messages: [[NotifyField]] = []
 

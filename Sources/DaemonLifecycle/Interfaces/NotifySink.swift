@@ -5,9 +5,9 @@ import Synchronization
 
 /// The output to systemd, over the notify socket.
 ///
-/// On a subject it never waits: what can't be sent at once, because the service manager's queue is full or the
-/// process has no descriptor or memory left, stays in a queue in order and is tried again until it is sent, on the
-/// listening thread. In a mock, which has no such thread, it waits for the fake service manager to read.
+/// On a subject it never waits: a message that can't be sent at once, because the service manager's queue is full or
+/// the process has no descriptor or memory left, stays in a queue in order, and the listening thread tries it until it
+/// is sent. In a mock, which has no such thread, it waits for the fake service manager to read.
 final class NotifySink: LifecyclePart {
   private struct State {
     var status: ServiceStatus
@@ -59,7 +59,7 @@ final class NotifySink: LifecyclePart {
     }
   }
 
-  /// Sends what can be sent now. Returns when the rest is to be tried.
+  /// Sends what can be sent now. Returns the time at which to try the rest.
   private func send(_ state: inout State) -> MonotonicTime? {
     while let fields = state.queue.first {
       do throws(SystemdError) {
@@ -75,7 +75,7 @@ final class NotifySink: LifecyclePart {
     return nil
   }
 
-  /// Warns of an error once; of one that is temporary where nothing could be sent for a while.
+  /// Warns of an error once; of a temporary one only after nothing could be sent for a while.
   private func note(_ error: SystemdError, _ state: inout State) {
     var text = "systemd was not notified:"
     if error.isTemporary {

@@ -11,7 +11,7 @@ struct OwnTerminal {
   /// `nil` where there is none.
   init?() { if Self.error != 0 { return nil } }
 
-  /// Whether a SIGHUP says so: a process of the session sent it, and the terminal is gone.
+  /// Whether a SIGHUP means that: a process of the session sent it, and the terminal is gone.
   func wasClosed(asToldBy record: clinux_signal_record) -> Bool {
     record.origin == CLINUX_SENDER_PROCESS
       && (record.pid == session || getsid(record.pid) == session)

@@ -10,7 +10,7 @@ final class PressureSource: LifecyclePart {
 
   init(_ watch: PressureWatch) { self.watch = watch }
 
-  /// Not for others to poll: whoever asks first, as by poll(2) or epoll_ctl(2), takes the event of a pressure file.
+  /// For the listening thread alone: the first poll(2) or epoll_ctl(2) on a pressure file takes its event.
   var descriptors: [PolledDescriptor] {
     guard let number = file.withLock({ $0?.rawValue }) else { return [] }
     return [PolledDescriptor(number: number, events: UInt32(POLLPRI))]

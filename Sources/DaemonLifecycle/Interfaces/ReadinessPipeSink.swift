@@ -12,7 +12,7 @@ final class ReadinessPipeSink: LifecyclePart {
   private struct State {
     /// The descriptor, owned and open; -1 once it is closed.
     var descriptor: Int32
-    /// Its file. Other code may have closed the descriptor, as closefrom(3) does, and another file have its number.
+    /// Its file. Other code may close the descriptor, as closefrom(3) does, and another file may get its number.
     let file: FileIdentity?
     /// Whether the daemon has become ready, so that a newline must be written.
     var isReady = false
@@ -53,7 +53,7 @@ final class ReadinessPipeSink: LifecyclePart {
     }
   }
 
-  /// Writes what is left to be written. Returns when to try again.
+  /// Writes the newline if it is due. Returns when to try again.
   private func write(_ state: inout State) -> MonotonicTime? {
     guard state.isReady, state.descriptor >= 0 else { return nil }
     let isOurs = FileIdentity(of: state.descriptor) == state.file
@@ -101,9 +101,9 @@ extension LifecycleInterface {
   /// The newline is written once, when the hooks of the launch have ended, and the descriptor is closed. A launch that
   /// fails closes it without a newline.
   ///
-  /// The start takes the descriptor over. Start before anything that opens descriptors, which might get that number. One
-  /// that can't be used, such as a standard stream, one of `LISTEN_FDS`, or no pipe, FIFO or socket, is logged and
-  /// ignored. See <doc:RunningUnderOtherInits>.
+  /// The start takes the descriptor over. Start the subject before other code opens descriptors, which might get that
+  /// number. A descriptor that can't be used, such as a standard stream, one of `LISTEN_FDS`, or no pipe, FIFO or
+  /// socket, is logged and ignored. See <doc:RunningUnderOtherInits>.
   ///
   /// - Parameter number: Its number. Default `nil`: the value of the environment variable `NOTIFY_FD`, if the init sets
   ///   it.

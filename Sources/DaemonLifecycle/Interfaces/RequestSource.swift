@@ -2,7 +2,7 @@
 import DaemonSystemd
 import Synchronization
 
-/// The source of requests of an interface that an author makes: its work runs in a task, from the start to the end.
+/// The source of an author's own requests: their work runs in a task, from the start to the end of the daemon.
 final class RequestSource: LifecyclePart {
   typealias Work = @Sendable (@escaping @Sendable (LifecycleRequest) -> Void) async throws -> Void
 
@@ -36,7 +36,7 @@ final class RequestSource: LifecyclePart {
 }
 
 extension LifecycleInterface {
-  /// An interface of your own, such as a control socket.
+  /// A custom interface, such as a control socket.
   ///
   /// ```swift
   /// configuration.interfaces.append(
@@ -55,7 +55,7 @@ extension LifecycleInterface {
   /// daemon goes on without it. A mock does not have it: `mock.send` takes its place.
   ///
   /// - Parameters:
-  ///   - name: What reports show as the cause.
+  ///   - name: The cause that reports show.
   ///   - work: It begins when the daemon starts, in a task that is cancelled when the daemon has ended, and goes on during
   ///     pauses.
   public static func requests(

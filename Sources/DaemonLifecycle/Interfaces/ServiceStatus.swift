@@ -68,7 +68,7 @@ struct ServiceStatus {
   }
 
   private mutating func progressed(_ progress: LifecycleProgress) -> [NotifyField] {
-    // A transition that the termination has overtaken counts as part of its duration.
+    // A transition that the termination has overtaken counts as part of the stop.
     let isOvertaken = stopping != nil && progress.transition != .termination
     return status((isOvertaken ? "stopping, but still " : "") + progress.description)
   }
@@ -85,7 +85,7 @@ struct ServiceStatus {
       setNote(
         .reload, reasons.isEmpty ? "reloaded \(clock)" : "reload rejected \(clock): \(reasons)")
     }
-    // That of a launch goes with READY, that of a stop with STOPPING.
+    // The status of a launch goes with READY, that of a stop with STOPPING.
     guard isServing else { return [] }
     if isReloading, transition == .reload {
       isReloading = false
@@ -94,7 +94,7 @@ struct ServiceStatus {
     return status()
   }
 
-  /// Notes the hooks that did not complete, until that is over: what was not saved until all is, who did not enter the
+  /// Notes the hooks that did not complete: failed saves until all state is saved, observers that did not enter the
   /// foreground until all have, and the rest until the next transition.
   private mutating func note(_ report: LifecycleReport, of transition: LifecycleTransition) {
     let problems = report.problems
@@ -111,7 +111,7 @@ struct ServiceStatus {
     to reached: LifecycleSnapshot, _ cause: LifecycleCause, _ clock: String
   ) -> [NotifyField] {
     note(reached, cause, clock)
-    // The end of a reload has it.
+    // The end of a reload sends it.
     return isServing && !isReloading ? status() : []
   }
 
@@ -144,7 +144,7 @@ struct ServiceStatus {
     return [.ready] + status("the reload was cut short: the lifecycle is gone")
   }
 
-  /// The stop begins; at once where there was a drain.
+  /// Announces a stop once: as its drain begins, or else its termination.
   private mutating func stops(_ cause: LifecycleCause, after delay: Duration? = nil)
     -> [NotifyField]
   {
@@ -169,7 +169,7 @@ struct ServiceStatus {
 
   private mutating func statusNote(_ kind: StatusNote, _ text: String?) -> [NotifyField] {
     setNote(kind, text)
-    // The end of a launch or a reload has it.
+    // The end of a launch or a reload sends it.
     return isServing && !isReloading || stopping != nil ? status() : []
   }
 
@@ -183,7 +183,7 @@ struct ServiceStatus {
 
   // MARK: Status
 
-  /// More are a number: each change costs as much as what is shown.
+  /// Further notes are only counted: each change renders all that are shown.
   private static let shownNotes = 16
 
   /// The state, its time and cause, and the notes; nothing when that was sent already.
@@ -223,7 +223,7 @@ struct ServiceStatus {
 }
 
 extension LifecycleReport.Entry {
-  /// The note that a hook which did not complete belongs to. A reload's verdict has what was refused.
+  /// The kind of note for a hook that did not complete. The verdict on a reload has the refusals.
   fileprivate var note: StatusNote {
     if isRefusal { return .reload }
     return switch notification.flatMap({ NotificationKind($0) }) {

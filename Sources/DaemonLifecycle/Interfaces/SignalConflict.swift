@@ -7,7 +7,7 @@ import Synchronization
 /// A signal of a subject whose handler other code of the process has replaced.
 ///
 /// The handler is not taken back. Where it is Dispatch's, the subject has a `DispatchSource` too: Dispatch gives each
-/// signal to all of its sources. The subject's signalfd leaves the signal alone, so that it goes one way only.
+/// signal to all of its sources. The subject's signalfd leaves the signal alone, so that it arrives one way only.
 struct SignalConflict: Sendable {
   /// The handler's address.
   let handler: UInt
@@ -36,7 +36,7 @@ extension SignalSource.Opened {
     return isNew
   }
 
-  /// The line on one signal; `nil` when there is none, or its hook is called.
+  /// The line on one signal; `nil` without a conflict, or when its hook is called all the same.
   func note(on signal: UnixSignal) -> String? {
     guard let conflict = conflicts[signal], passingOn[signal] != conflict.handler,
       conflict.note?.isEmpty == false
@@ -57,14 +57,14 @@ extension SignalSource.Opened {
 }
 
 extension SignalSource {
-  /// Finds out who has the signals, elsewhere: the caller may be the listening thread.
+  /// Finds out who has the signals, on another thread: the caller may be the listening thread.
   func check() {
     opened.withLock { ($0.lastCheck, $0.isUnchecked) = (.now(), false) }
     enqueue { [weak self] in self?.resolveConflicts() }
   }
 
-  /// Whether signals have come since a check that was a while ago, or a handler shows that `resolveConflicts` has something
-  /// to do. From any thread; a system call a signal.
+  /// Whether signals have come since the last check, and that was over 5 s ago, or a handler shows work for
+  /// `resolveConflicts`. From any thread; it makes a system call for each signal.
   func isCheckDue() -> Bool {
     opened.withLock { opened in
       opened.isUnchecked && opened.lastCheck.duration(to: .now()) > .seconds(5)
@@ -75,7 +75,7 @@ extension SignalSource {
     }
   }
 
-  /// Takes those that were ignored at the start and are not any more: nohup(1) leaves them so, and system(3) does not.
+  /// Takes signals that were ignored at the start and no longer are: nohup(1) leaves them ignored, and system(3) does not.
   func takeFormerlyIgnored() {
     opened.withLock { opened in
       let count = opened.signals.count
@@ -96,7 +96,7 @@ extension SignalSource {
   func resolveConflicts() {
     takeFormerlyIgnored()
     let (signals, descriptor) = opened.withLock { ($0.signals, $0.direct) }
-    // Dispatch's, which compete with our handler. They are there also where it has put ours back for others.
+    // Dispatch's, which compete with our handler. They exist also where Dispatch has put our handler back.
     let descriptors = clinux_signal_descriptors(descriptor, 0)
     for signal in signals {
       let handler = SignalConflict.handler(of: signal)
@@ -107,9 +107,9 @@ extension SignalSource {
       if isDispatch, known?.source == nil {
         join(signal, handler, owner)
       } else if isDispatch, known?.note == nil {
-        // The end of the registration settles it.
+        // The registration handler settles it.
       } else if known != nil || owner != nil {
-        // The source that was made stays: while another takes its place, signals would be lost.
+        // The existing source stays: signals would be lost while a new one takes its place.
         settle(signal, handler, owner, isDispatch ? known?.source : nil)
       }
     }
@@ -118,7 +118,7 @@ extension SignalSource {
   private func join(_ signal: UnixSignal, _ handler: UInt, _ owner: HandlerOwner?) {
     // A later check tries again.
     guard DispatchThreads.canBeHad else { return }
-    // A serial queue of its own gets a thread, even while those of other queues are blocked.
+    // A separate serial queue gets a thread, even while the threads of other queues are blocked.
     let queue = DispatchQueue(label: "lifecycle-signals")
     let source =
       DispatchSource.makeSignalSource(signal: signal.rawValue, queue: queue) as! DispatchSource
@@ -128,7 +128,7 @@ extension SignalSource {
     }
     source.setRegistrationHandler { [weak self] in
       guard let self else { return }
-      // It has failed where Dispatch got no descriptor for it.
+      // The registration has failed if Dispatch got no descriptor for it.
       let descriptor = opened.withLock { $0.direct }
       let descriptors = clinux_signal_descriptors(descriptor, .max)
       settle(signal, handler, signal.isIn(descriptors) ? owner : nil, source)
@@ -168,7 +168,7 @@ extension SignalSource {
     sendNote()
   }
 
-  /// Sends the note for the operator. Two threads may change it at once: what is sent last is the note after both.
+  /// Sends the note for the operator. Two threads may change it at once: the last one sent is the note after both changes.
   func sendNote() {
     var sent: String?
     repeat {
@@ -178,7 +178,7 @@ extension SignalSource {
   }
 }
 
-/// Whose a signal's handler is.
+/// The owner of a signal's handler.
 private struct HandlerOwner: Sendable {
   /// Dispatch installs its handler with the first `DispatchSource` for a signal, and leaves it there for good.
   private(set) var isDispatch = false
@@ -225,10 +225,10 @@ private struct HandlerOwner: Sendable {
 }
 
 extension UnixSignal {
-  /// Whether it is in a set from bit 0 for signal 1 on.
+  /// Whether it is in a set, in which bit 0 stands for signal 1.
   fileprivate func isIn(_ signals: UInt64) -> Bool { signals >> UInt64(rawValue - 1) & 1 != 0 }
 
-  /// The signal as Swift code has it, in a subscript.
+  /// The signal as a Swift expression, for a subscript.
   var expression: String {
     let constants: [Self] = [.sighup, .sigint, .sigquit, .sigusr1, .sigusr2, .sigalrm, .sigterm]
     if constants.contains(self) { return ".\(description.lowercased())" }

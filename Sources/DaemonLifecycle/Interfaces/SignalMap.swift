@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A map from signals to what they request: a value to replace, to extend, or to empty (`[:]`).
+/// A map from signals to requests: a value to replace, to extend, or to empty (`[:]`).
 ///
 /// ```swift
 /// var signals = SignalMap.standard
@@ -14,7 +14,7 @@
 /// Signals of several kinds that are pending together arrive in the order in which the kernel delivers them: by number
 /// as a rule, not in the order in which they were sent.
 public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
-  /// By the numbers of the signals, of which there are few.
+  /// Sorted by signal number; there are few.
   private var entries: [Entry] = []
   private struct Entry {
     let signal: UnixSignal
@@ -45,8 +45,8 @@ public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
 
   package var signals: [UnixSignal] { entries.map { $0.signal } }
 
-  /// What a signal requests; `nil` where the map does not have it. When the terminal is closed, whoever has started the
-  /// daemon there is gone: that is no request to reload, whatever else SIGHUP means.
+  /// The event of a signal; `nil` if the map does not have it. A SIGHUP because the terminal was closed terminates,
+  /// whatever else SIGHUP means: the user who has started the daemon there is gone.
   package func event(of signal: UnixSignal, _ cause: LifecycleCause) -> LifecycleEvent? {
     self[signal].map { LifecycleEvent(cause.isHangUp ? .terminate : $0, cause: cause) }
   }

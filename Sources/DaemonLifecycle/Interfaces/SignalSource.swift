@@ -13,15 +13,15 @@ import Synchronization
 /// not two.
 final class SignalSource: LifecyclePart {
   let map: SignalMap
-  /// Runs under a service manager, which reloads by SIGHUP. systemd 262 and later refuse a notify-reload
-  /// service without a handler for it, so there is one whatever the map says, and whatever was ignored.
+  /// Whether the daemon runs under a service manager, which reloads by SIGHUP. systemd 262 and later refuse a
+  /// notify-reload service without a handler for it, so there is one whatever the map says, and whatever was ignored.
   private let isSupervised: Bool
   /// The waker with which the handlers wake the listening thread, which drains it.
   let waker: Waker
   struct Opened {
     /// The signals whose handlers are installed.
     var signals: [UnixSignal] = []
-    /// Those that were ignored at the start, as nohup(1) wants them, and SIGINT and SIGQUIT while system(3) runs.
+    /// The signals that were ignored at the start: by nohup(1) or a shell, or by a running system(3) (SIGINT, SIGQUIT).
     var ignored: [UnixSignal] = []
     /// Whether a closed pipe no longer ends the process.
     var ignoresBrokenPipes = false
@@ -37,13 +37,13 @@ final class SignalSource: LifecyclePart {
     var lastCheck = MonotonicTime(nanoseconds: 0)
     /// Whether a signal has come since.
     var isUnchecked = false
-    /// The times between the checks that follow the launch, the last one first.
+    /// The times between the checks that follow the launch, in reverse.
     var untilNextCheck = [20, 9, 0.9, 0.1].map { Duration.seconds($0) }
     /// The time of the next of these; `nil` before the launch, and after the last.
     var nextCheck: MonotonicTime?
 
-    /// While a signal is ignored, until 10 s after the launch, it is looked for soon: a command of system(3) ends, and
-    /// leaves it its default action.
+    /// The time of the next check. Until 10 s after the launch it is 50 ms away while a signal is ignored: a command of
+    /// system(3) ends, and leaves the signal its default action.
     var nextLook: MonotonicTime? {
       if ignored.isEmpty || untilNextCheck.isEmpty { return nextCheck }
       return min(nextCheck ?? .distantFuture, .now().advanced(by: .milliseconds(50)))
@@ -52,8 +52,8 @@ final class SignalSource: LifecyclePart {
   let opened = Mutex(Opened())
   /// The terminal in which the daemon was started, if it was.
   private let terminal = OwnTerminal()
-  /// Empty between two readings, which use its room: a daemon that is woken allocates nothing for it. Used by the listening
-  /// thread only.
+  /// Empty between two readings, which reuse its storage: a daemon that is woken allocates nothing for it. Used by the
+  /// listening thread only.
   nonisolated(unsafe) private var taken: [TakenSignal] = []
 
   /// Performs a check on a thread that may block.
@@ -78,7 +78,7 @@ final class SignalSource: LifecyclePart {
     opened.withLock { $0.direct < 0 ? [] : [PolledDescriptor(number: $0.direct)] }
   }
 
-  /// It includes the waker's, since a handler may have woken the listening thread.
+  /// Includes the waker's descriptor, since a handler may have woken the listening thread.
   func polls(_ descriptor: Int32) -> Bool {
     descriptor == waker.descriptor || opened.withLock { $0.direct == descriptor }
   }
@@ -94,7 +94,7 @@ final class SignalSource: LifecyclePart {
     // SIGHUP too, unless it is mapped or other code of this process handles it.
     let takesReload = isSupervised && map[.sighup] == nil && clinux_signal_handler(SIGHUP) <= 1
     for signal in map.signals + (takesReload ? [.sighup] : []) {
-      // Ignored at the start, by nohup(1) or by a shell for a job in the background: they stay so.
+      // Signals that nohup(1), or a shell for a job in the background, has ignored stay ignored.
       let staysIgnored = [.sighup, .sigint, .sigquit].contains(signal)
       let failure = clinux_signal_listen(
         signal.rawValue, waker.pointer, staysIgnored && !(signal == .sighup && isSupervised))
@@ -107,7 +107,7 @@ final class SignalSource: LifecyclePart {
           ? .signalInUse(signal) : .system("handle \(signal)", errno: failure)
       }
     }
-    // Last, so that a handler of the map is found. Otherwise `daemon | head` would end the daemon without a save.
+    // Last, so that it finds a mapped SIGPIPE handled. Without it, `daemon | head` would end the daemon without a save.
     clinux_ignore_broken_pipes()
     return opened.withLock { opened in
       opened.ignoresBrokenPipes = true
@@ -134,9 +134,9 @@ final class SignalSource: LifecyclePart {
     return nil
   }
 
-  /// Checks who has the signals at the end of the launch, and four times while the body starts what may take them; then
-  /// as transitions and checks of health end. Once a signal has come also where the handlers are ours: what competes for it
-  /// may have taken others. Not with each, since a check reads /proc, and not before its hooks, which would wait for that.
+  /// Checks who has the signals at the end of the launch, and four times while the body starts code that may take them;
+  /// then as transitions and checks of health end. After a signal also where the handlers are ours: a rival signalfd may
+  /// have taken others. Not with each signal, since a check reads /proc, and not before its hooks, which would wait for it.
   func receive(_ fact: LifecycleFact) -> MonotonicTime? {
     switch fact {
     case .launched where !map.signals.isEmpty: return checkAndPlan()
@@ -181,7 +181,7 @@ final class SignalSource: LifecyclePart {
     }
     if closing.ignoresBrokenPipes { clinux_heed_broken_pipes() }
     clinux_close_signal_descriptor(closing.direct)
-    // At last: until what has arrived is taken below, it is this source's.
+    // Last: the signals that have arrived are this source's until they are taken below.
     defer { for signal in closing.signals { clinux_signal_release(signal.rawValue) } }
     var taken: [TakenSignal] = []
     taken.take(closing.signals)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import DaemonSystemd
 
-/// What a part tells the core.
+/// An input of a part to the core.
 package enum SourceInput: Sendable {
   case event(LifecycleEvent)
   case systemd(SystemdInput)
@@ -9,8 +9,8 @@ package enum SourceInput: Sendable {
   case unitJob(UnitJob?)
   /// A check of health is due; since the last one the process was stalled from outside for this long.
   case watchdogTick(stall: Duration)
-  /// It has ended, and with it its task.
+  /// The part has ended: its task is to be cancelled.
   case ended(Task<Void, Never>)
-  /// What is only passed on.
+  /// A fact to pass on.
   case fact(LifecycleFact)
 }

@@ -12,7 +12,7 @@ final class WatchdogSource: LifecyclePart {
   private struct State {
     /// The time of the next tick; `nil` while it is closed.
     var expected: MonotonicTime?
-    /// What `busyTime` was when the listening thread began to listen, or at the last tick; `nil` where that is not known.
+    /// `busyTime` when the listening thread began to listen, or at the last tick; `nil` if unknown.
     var baseline: Int64?
   }
 
@@ -41,7 +41,7 @@ final class WatchdogSource: LifecyclePart {
     state.withLock { $0.baseline = Self.busyTime }
   }
 
-  /// Also after the descriptors were lost: a ping after STOPPING=1 has started systemd's timer again.
+  /// It works also after the descriptors were lost: a ping after STOPPING=1 has started systemd's timer again.
   @discardableResult func wake(_ take: (SourceInput) -> Void) -> MonotonicTime? {
     let (stall, next): (Duration?, MonotonicTime?) = state.withLock { state in
       let now = MonotonicTime.now()
@@ -57,8 +57,7 @@ final class WatchdogSource: LifecyclePart {
     return next
   }
 
-  /// How long the process was stalled from outside, of the time for which the timer was late; zero when that
-  /// is not known.
+  /// How long the process was stalled from outside while the timer was late; zero if unknown, or below the threshold.
   static func stall(
     late: Duration, since baseline: Int64?, _ busyTime: Int64?, _ threshold: Duration
   ) -> Duration {

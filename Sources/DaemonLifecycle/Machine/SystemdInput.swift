@@ -3,9 +3,10 @@ import DaemonSystemd
 
 /// A time or an event that systemd or logind reports over the bus, and its effect.
 package enum SystemdInput: Sendable {
-  /// The time that the service manager, or the user's manager, is allowed for a stop. The stop may have begun.
+  /// The time that the service manager allows the daemon for a stop, or that the user's manager has for its own. The stop may
+  /// have begun.
   case stopTimeout(Duration, isManagers: Bool = false)
-  /// The service manager reads its units again, or has: a stop's limit may be shorter, and over.
+  /// The service manager reads its units again, or has just done so: see `TimeExtension`.
   case managerReload
   /// How long logind waits for a delay lock.
   case sleepDelay(Duration)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A queue that moves each element once at most, and releases it as it is taken.
 struct Deque<Element: Sendable>: Sendable {
-  /// The elements that are next, the first of them at the end.
+  /// The elements to take next, in reverse.
   private var front: [Element] = []
-  /// Those after them, in order.
+  /// The elements after these, in order.
   private var back: [Element] = []
 
   var isEmpty: Bool { front.isEmpty && back.isEmpty }
@@ -19,7 +19,7 @@ struct Deque<Element: Sendable>: Sendable {
   mutating func append(_ element: Element) { back.append(element) }
 
   mutating func popFirst() -> Element? {
-    // The only one, as nearly always: nothing to be moved.
+    // Nearly always there is one element at most, and nothing to move.
     if front.isEmpty, back.count <= 1 { return back.popLast() }
     fillFront()
     return front.popLast()

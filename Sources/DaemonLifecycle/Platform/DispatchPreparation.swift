@@ -6,10 +6,10 @@ import CLinux
 /// Dispatch opens them at their first use, and ends the process if that fails: the manager's epoll set and its eventfd
 /// at the first timer or source, a timerfd at the first timer of each clock, the main queue's eventfd at the first job
 /// for the main actor or when `main` calls `dispatchMain()`, which the watchdog's first check may cause. A server whose
-/// clients have taken all descriptors by then would be ended. So the subject makes Dispatch open them before the daemon
-/// is ready; for each clock a timer fires once.
+/// clients have taken all descriptors by then would end. So the subject makes Dispatch open them before the daemon is
+/// ready: it sets a timer on each clock, and waits until a last one fires.
 enum DispatchPreparation {
-  /// Throws where there are too few for these six, the listening thread's five, and what the start opens meanwhile.
+  /// Throws if too few are left for these six, the listening thread's five, and those that the start opens meanwhile.
   static func check() throws(LifecycleError) {
     let files = (0..<16).map { _ in eventfd(0, Int32(EFD_CLOEXEC)) }
     let error = clinux_errno()
@@ -17,11 +17,10 @@ enum DispatchPreparation {
     if files.contains(-1) { throw .system("open the 16 descriptors of a start", errno: error) }
   }
 
-  /// Begins, once in a process. Without a thread for Dispatch it takes until there is one, so that no caller may have other
-  /// work.
+  /// Begins, once in a process. It blocks until Dispatch has a thread: call it on a thread that has nothing else to do.
   static func begin() { _ = hasBegun }
 
-  /// Returns whether they are open: at once, or after a short time.
+  /// Returns whether they are open; waits for that for at most a second.
   static func finish() -> Bool { isDone }
 
   /// Rung once; never deallocated, since a timer may ring after the wait has ended.

@@ -13,13 +13,13 @@ enum DispatchThreads {
   private static let lastHad = Atomic<Int64>(.min)
 
   /// Whether a thread is available, as far as that can be known: another caller may take the last one at this moment.
-  /// It makes a thread only from time to time.
+  /// It starts a thread to find out only if none was seen for four seconds.
   static var canBeHad: Bool {
     let last = MonotonicTime(nanoseconds: lastHad.load(ordering: .relaxed))
     return last.duration(to: .now()) < keeps || canBeHadNow
   }
 
-  /// The same at this moment, whatever was the case before: for a caller who must not be blocked.
+  /// The same for this very moment, found by starting a thread: for a caller that must not block.
   static var canBeHadNow: Bool {
     guard Thread.spawn(named: "lifecycle-try", {}) else { return false }
     noteHad()

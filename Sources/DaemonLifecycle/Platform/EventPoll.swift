@@ -6,7 +6,7 @@ import Synchronization
 /// A file descriptor, and the poll(2) events to wait for, or those that have happened.
 package struct PolledDescriptor: Sendable {
   let number: Int32
-  /// To write is a trap: what is polled here never can be written to, so a number that can be is another file's by now.
+  /// POLLOUT is a trap: no file that is polled here is ever writable, so a writable number is another file's by now.
   let events: UInt32
 
   package init(number: Int32, events: UInt32 = UInt32(POLLIN | POLLOUT)) {
@@ -22,21 +22,21 @@ package struct PolledDescriptor: Sendable {
 
 /// The poll of the listening thread: a waker, a timerfd for the next deadline, and the descriptors of parts.
 ///
-/// Other code of the process may close any of these. When poll(2) or the use of one shows it, all are left to that code,
-/// since their numbers may be those of its files, and the next `wait` opens a new waker and a new timer. Without them, or
-/// where poll(2) is refused, `wait` returns a hundred times a second, for the time that the daemon needs to end.
+/// Other code of the process may close any of these. When poll(2) or the use of one shows that, all are left to that
+/// code, since its files may have their numbers, and the next `wait` opens a new waker and a new timer. If they can't be
+/// opened, or poll(2) is refused, `wait` returns a hundred times a second, for the time that the daemon needs to end.
 ///
 /// `wake`, `arm`, `add` and `remove` may be called from any thread; `wait` by the listening thread only.
 final class EventPoll: Sendable {
   private struct State {
     /// The timerfd; -1 while the poll is closed.
     var timer: Int32 = -1
-    /// Whether poll(2) is waiting, so that an earlier deadline must be set at once. Otherwise what is armed is set before
-    /// the next wait, and a delivery that is over by then costs nothing.
+    /// Whether poll(2) is waiting, so that an earlier deadline must be set at once. Otherwise the next wait sets it,
+    /// and a delivery that is over by then costs nothing.
     var isWaiting = false
     /// The time at which `wait` should return; `.distantFuture` for none.
     var wanted = MonotonicTime.distantFuture
-    /// The time to which the timerfd is set; the distant future when it is disarmed, `nil` when it has gone off.
+    /// The time to which the timerfd is set; the distant future when it is disarmed, `nil` when it has gone off or is lost.
     var set: MonotonicTime? = .distantFuture
     /// The descriptors of the parts.
     var polled: [PolledDescriptor] = []
@@ -60,7 +60,7 @@ final class EventPoll: Sendable {
   private let state = Mutex<State>(State())
   let waker = Waker()
 
-  /// What a wait has found. An object, which is not copied as it is passed on.
+  /// The result of a wait. An object, which is not copied as it is passed on.
   final class Ready {
     var timerExpired = false
     /// The descriptors with an event.
@@ -87,11 +87,11 @@ final class EventPoll: Sendable {
     if error != 0 { throw .system("create the descriptors of the listening thread", errno: error) }
   }
 
-  /// Closes them; nobody listens.
+  /// Closes the waker and the timer; no thread listens.
   func close() {
     state.withLock { state in
       waker.close()
-      // Refused by everything that is no timer.
+      // Fails on any file that is not a timer.
       if clinux_set_timer(state.timer, 0) { CLinux.close(state.timer) }
       state = State(wanted: state.wanted)
     }
@@ -111,16 +111,16 @@ final class EventPoll: Sendable {
 
   // MARK: Waking
 
-  /// Makes `wait` return. Before `open` nobody waits.
+  /// Makes `wait` return. Before `open` no thread waits.
   func wake() { waker.wake() }
 
-  /// Makes `wait` return at `deadline`. A timer that is set to an earlier time stays set, and `wait` may return once too
-  /// soon: otherwise each hook would set it. `nil` disarms the timer, so that an idle daemon is never woken.
+  /// Makes `wait` return at `deadline`. A timer that is set to an earlier time stays set, so that not every hook sets
+  /// it: `wait` may return once too soon. `nil` disarms the timer, so that an idle daemon is never woken.
   func arm(at deadline: MonotonicTime?) {
     state.withLock { state in
       state.wanted = deadline ?? .distantFuture
       let isLater = state.wanted != .distantFuture && state.set.map { $0 < state.wanted } ?? false
-      // Where the timer is lost, the next wait finds that.
+      // If the timer is lost, the next wait notices.
       if state.isWaiting, !isLater, !state.settle() { wake() }
     }
   }
@@ -140,8 +140,8 @@ final class EventPoll: Sendable {
       polled[0] = pollfd(fd: waker.descriptor, events: Int16(POLLIN), revents: 0)
       polled[1] = PolledDescriptor(number: timer).forPoll
       for (index, descriptor) in descriptors.enumerated() { polled[2 + index] = descriptor.forPoll }
-      // It waits for the files that it has begun with, closed or not. So when other code closes every descriptor of the
-      // process, the waker's end that is waited for hangs up.
+      // poll(2) waits for the files that it began with, closed or not. So when other code closes every descriptor of
+      // the process, the waker's polled end hangs up.
       let count = poll(polled.baseAddress, nfds_t(polled.count), milliseconds)
       if count > 0 { lost = take(polled, ready) }
       if count < 0 { pollFailed(clinux_errno(), ready) }
@@ -153,7 +153,7 @@ final class EventPoll: Sendable {
     }
   }
 
-  /// Begins a wait: returns the timer and the other descriptors. `nil` without descriptors.
+  /// Begins a wait: returns the timer and the other descriptors. `nil` without a timer.
   private func begin(_ ready: Ready) -> (timer: Int32, polled: [PolledDescriptor])? {
     state.withLock { state in
       guard state.timer >= 0 else { return nil }
@@ -184,7 +184,7 @@ final class EventPoll: Sendable {
     return nil
   }
 
-  /// Notes a loss. What is left of the descriptors stays open: which numbers are still ours is not known.
+  /// Notes a loss. The other descriptors stay open: which numbers are still ours is unknown.
   private func lose(_ name: String, _ state: inout State, _ ready: Ready) {
     ready.loss =
       "The listening thread has lost \(name): other code of this process has closed it, for example with close_range(2)."
@@ -202,7 +202,7 @@ final class EventPoll: Sendable {
     pause(ready)
   }
 
-  /// In place of a wait: after a moment everything may be ready.
+  /// Takes the place of a wait: after 10 ms it reports the timer and the waker as ready.
   private func pause(_ ready: Ready) {
     usleep(10_000)
     try? open()

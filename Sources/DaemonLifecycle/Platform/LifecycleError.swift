@@ -21,7 +21,7 @@ public enum LifecycleError: ExitStatusError, Sendable, Hashable, CustomStringCon
   /// A system call failed; the text is its purpose.
   case system(String, errno: Int32)
 
-  /// The status of a daemon that it keeps from starting: 78 (EX_CONFIG) for a malformed grace period, else 71 (EX_OSERR).
+  /// The exit status if it keeps the daemon from starting: 78 (EX_CONFIG) for a malformed grace period, else 71 (EX_OSERR).
   public var exitStatus: Int32 { if case .invalidGracePeriod = self { 78 } else { 71 } }
 
   /// The error in one sentence, for a log.

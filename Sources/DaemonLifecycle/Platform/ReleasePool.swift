@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-/// Where a thread puts references to users' objects that it must not release, as under the core's lock, or while it listens: a
+/// A thread's references to users' objects that it must not release under the core's lock, or while it listens: a
 /// deinit is user code.
 ///
-/// What has such a reference for the core (an observer, a hook, a work's body, a thrown error, what was posted) is a class
-/// whose deinit gives it to `release`. So it does not matter where the last reference to that is dropped, and nobody has to
-/// remember it there.
+/// Each such reference of the core's (an observer, a hook, a work's body, a thrown error, a post) is held by a class
+/// whose deinit passes it to `release`. So the last reference to that class's object may be dropped anywhere, without
+/// further care.
 enum ReleasePool {
-  /// What is to be released, by whoever lets go of this.
+  /// The references to release; dropping this object releases them.
   ///
-  /// `@unchecked`: the thread that has added to it gives it away, and has no other reference.
+  /// `@unchecked`: the thread that fills it gives it away, and keeps no reference.
   final class Released: @unchecked Sendable {
     fileprivate(set) var values: [any Sendable] = []
   }
 
-  /// Keeps a value for what is no class.
+  /// Holds a value for a struct, which has no deinit.
   final class Kept: Sendable {
     private let value: any Sendable
     init(_ value: any Sendable) { self.value = value }
     deinit { ReleasePool.release(value) }
   }
 
-  /// From now on this thread releases nothing. Closed as often as it was opened.
+  /// Keeps this thread from releasing users' objects, until `close` was called as often.
   static func open() { clinux_release_pool().pointee.depth += 1 }
 
-  /// Returns what was kept from being released since the first `open`.
+  /// Returns the references that were kept since the first `open`, with the last `close`.
   static func close() -> Released? {
     let pool = clinux_release_pool()!
     pool.pointee.depth -= 1

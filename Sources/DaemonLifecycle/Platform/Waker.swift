@@ -17,7 +17,7 @@ final class Waker: Sendable {
   /// Leaves its descriptors to other code, which has closed one of them; it may be opened again.
   func forget() { clinux_waker_forget(pointer) }
 
-  /// A descriptor that is readable once it was woken; -1 when there is none.
+  /// A descriptor that is readable after `wake`; -1 when there is none.
   var descriptor: Int32 { clinux_waker_read_end(pointer) }
 
   func wake() { clinux_waker_wake(pointer) }

@@ -65,9 +65,9 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     /// The time from when the call was scheduled to its end; zero when it was skipped.
     public let duration: Duration
     let name: ObserverName
-    /// What it has thrown, with its text, rendered where it was thrown.
+    /// The error that was thrown, with its text, rendered where it was thrown.
     var failure: Failure?
-    /// The time at which it began; for a hook that was not called, the time at which it would have been its turn.
+    /// The time at which it began; for a hook that was not called, the time at which its turn would have been.
     var began = MonotonicTime(nanoseconds: 0)
     /// The number of the observer's registration.
     package internal(set) var registration: UInt64 = 0
@@ -80,7 +80,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
       a.notification == b.notification && a.outcome == b.outcome && a.observer == b.observer
     }
 
-    /// Whether it is what a body threw after its requested cancellation, which does not decide the exit status.
+    /// Whether work threw the error once asked to end, or before its turn: it does not decide the exit status.
     package var isLate: Bool { failure?.isLate ?? false }
     var severity: Int { isLate ? 0 : outcome.severity }
     var ended: MonotonicTime { began.advanced(by: duration) }
@@ -90,21 +90,21 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     public var description: String {
       let subject = notification.map { "\(observer), \($0)" } ?? observer
       if outcome.isSkipped { return VisibleText.line("\(subject): skipped\(why)") }
-      // What was thrown before the step took no time in it.
+      // An error thrown before the step took no time in it.
       let time = isLate && duration == .zero ? "" : " after \(duration.forReading)"
       return VisibleText.line("\(subject): \(word)\(time)\(why)")
     }
 
-    /// What work throws that was cancelled, or has thrown before its turn, is no failure of the step.
+    /// An error that work throws once asked to end, or before its turn, is no failure of the step.
     var word: String { isLate ? "threw" : outcome.word }
 
-    /// The error of a failed hook and whose hook it was, else the whole sentence.
+    /// The observer and the error of a failed hook; else the whole description.
     var reason: String {
       guard case .failed = outcome, let failure else { return description }
       return VisibleText.line("\(observer): \(failure.text)")
     }
 
-    /// Whether it has refused a new configuration.
+    /// Whether the hook has refused a new configuration.
     var isRefusal: Bool {
       severity > 0 && notification.flatMap { NotificationKind($0) } == .shouldReload
     }
@@ -134,9 +134,9 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   public let entries: [Entry]
   /// Whether a termination overtook the delivery, so that not all of it was done.
   package internal(set) var isOvertaken = false
-  /// Whether it is of a retry, of which the log knows the problems.
+  /// Whether it reports a retry, whose problems the log already has.
   var isRetry = false
-  /// The event as a whole; `nil` for a report that was put together from others.
+  /// The event as a whole; `nil` unless the report is that of a whole transition.
   package var span: LifecycleSpan?
 
   package init(cause: LifecycleCause, entries: [Entry]) {
@@ -160,12 +160,12 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 
   /// The entries of hooks that failed, did not end in time, or could not be called.
   var failures: [Entry] { entries.filter { $0.severity > 0 } }
-  /// `, 1 of 6 hooks failed`; empty when none has.
+  /// `, 1 of 6 hooks failed`; empty when none failed.
   var failuresInWords: String {
     let count = failures.count
     return count == 0 ? "" : ", \(count) of \(entries.count) hooks failed"
   }
-  /// Those that have refused a new configuration; not the saves before it.
+  /// The entries of hooks that have refused a new configuration, without the saves before it.
   var refusals: [Entry] { entries.filter(\.isRefusal) }
 
   /// The report as plain text for operators: a title, then one line for each observer with a bar, the time of its hooks
@@ -196,7 +196,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   }
 
   var severity: Int { entries.map(\.severity).max() ?? 0 }
-  /// That of the first failure with a status of its own.
+  /// The exit status of the first failure that has one.
   var exitStatus: Int32? { failures.lazy.compactMap { $0.failure?.exitStatus }.first }
 
   /// The cause, followed by one line for each entry.

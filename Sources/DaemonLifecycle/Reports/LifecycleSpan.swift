@@ -26,7 +26,7 @@ package final class LifecycleSpan: Sendable {
     self.prelude = prelude
   }
 
-  /// What happened before the first hook: the drain, or a transition whose part that had begun had to end first.
+  /// An activity before the first hook: the drain, or the part of a transition that had begun and had to end first.
   package struct Prelude: Sendable {
     package let name: String
     package let words: String

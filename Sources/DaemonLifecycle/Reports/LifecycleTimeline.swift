@@ -9,9 +9,9 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
   struct Row {
     /// The index of its first entry in the report.
     fileprivate let first: Int
-    /// What happened, where it was before the first hook, and no observer's.
+    /// What happened before the first hook; `nil` for an observer's row.
     let words: String?
-    /// In the order in which they ended; those of one observer may overlap.
+    /// In the order in which they ended; they may overlap.
     fileprivate(set) var entries: [LifecycleReport.Entry]
 
     var observer: String { entries[0].observer }
@@ -133,7 +133,7 @@ extension LifecycleReport.Entry {
 }
 
 extension LifecycleTimeline.Row {
-  /// All entries in words, problems first, with the time of one that took most of the total.
+  /// All entries in words, problems first. Without problems, the slowest of several has its time, from 10 ms on.
   fileprivate var text: String {
     if let words { return words }
     let isUnfinished = entries.contains(where: \.isUnfinished)
@@ -143,7 +143,7 @@ extension LifecycleTimeline.Row {
     // Not joined from a list, whose first use searches all conformances of the program, a tenth of a stop.
     var (text, last) = ("", "")
     for entry in entries.filter({ $0.severity > 0 }) + entries.filter({ $0.severity == 0 }) {
-      // The hooks that were skipped because of one that has not ended are not listed.
+      // Hooks that were skipped because an abandoned one still runs are not listed.
       if isUnfinished, case .skipped(.busy) = entry.outcome { continue }
       var part = entry.words
       if saysTime, entry.duration == slowest {
@@ -151,7 +151,7 @@ extension LifecycleTimeline.Row {
         saysTime = false
       }
       if part == last { continue }
-      // A sentence of the author's own.
+      // The author's text may be a sentence.
       if text.hasSuffix(".") { text.removeLast() }
       text += text.isEmpty ? part : ", \(part)"
       last = part
@@ -159,7 +159,7 @@ extension LifecycleTimeline.Row {
     return text
   }
 
-  /// The total time; empty for an observer that was not called at all.
+  /// The total time; `-` for an observer that was not called at all.
   fileprivate var time: String {
     entries.allSatisfy { $0.outcome.isSkipped } ? "-" : duration.forReading
   }

@@ -2,12 +2,12 @@
 import DaemonSystemd
 import Synchronization
 
-/// A call of a hook, as its task, its context, and the tasks that the hook starts know it. They may keep it for ever, so
-/// it does not hold the core, and from its beginning neither the observer nor what was posted.
+/// A call of a hook, as known to its task, its context and the tasks that the hook starts. They may keep it for ever,
+/// so it never holds the core and, once begun, neither the observer nor the post.
 ///
-/// A task calls hooks, one after another, until there is no next one, or one was cancelled. A hook can't be abandoned by
-/// structured means, since a parent waits for its children; so it is abandoned with its task, and the next hook has a
-/// new one.
+/// A task calls hooks, one after another, until none is left or one was cancelled. Structured concurrency can't abandon
+/// a hook, since a parent waits for its children: so a hook is abandoned with its task, and the next hook has a new
+/// one.
 final class HookCall: RunningHook, HookExecutor.Call {
   /// The call that the current task is part of; it may have ended since.
   @TaskLocal static var current: HookCall?
@@ -18,7 +18,7 @@ final class HookCall: RunningHook, HookExecutor.Call {
   /// When its delivery began.
   let time: MonotonicTime
 
-  /// What is to be called.
+  /// The hook to call.
   private struct Start {
     let member: Member
     let hook: Int
@@ -26,14 +26,14 @@ final class HookCall: RunningHook, HookExecutor.Call {
   }
 
   private struct State {
-    /// `nil` once it has been called.
+    /// `nil` once the task has taken it.
     var start: Start?
     /// The task that runs the hook, as long as it does.
     var task: HookTask?
     /// Whether it was cancelled, maybe before it had a task.
     var isCancelled = false
   }
-  /// Under it only the runtime's own locks are taken, and those of cancellation handlers.
+  /// Under it only locks of the runtime and of cancellation handlers are taken.
   private let state: Mutex<State>
 
   /// - Parameter call: A call of an observer's hook.
@@ -82,13 +82,12 @@ final class HookCall: RunningHook, HookExecutor.Call {
       }
       return .completed
     } catch {
-      // Here, since it is user code: in the hook's task, within the hook's time.
+      // The text is rendered here, since that is user code: in the hook's task, within the hook's time.
       return .failed(Failure(error))
     }
   }
 
-  /// Calls the hook in its isolation. Once this has begun the call is on the actor, and one that was abandoned while it
-  /// waited for the actor does not begin.
+  /// Calls the hook on its actor, unless the call was abandoned while it waited for the actor.
   private func run(
     _ hook: Hook, _ step: LifecycleStep, on _: isolated any Actor,
     _ target: consuming any AnyObject & Sendable, _ core: LifecycleCore
@@ -106,7 +105,7 @@ final class HookCall: RunningHook, HookExecutor.Call {
     }
   }
 
-  /// Lets go of its task. Returns whether that was not cancelled, nor will be.
+  /// Releases its task, which can't be cancelled from now on. Returns whether it was not cancelled before.
   func end() -> Bool {
     state.withLock { state in
       state.task = nil
@@ -114,7 +113,7 @@ final class HookCall: RunningHook, HookExecutor.Call {
     }
   }
 
-  /// Cancels its task, if it runs the hook still. The handlers are user code, so not under the core's lock.
+  /// Cancels its task, now or as it begins, unless the call has ended. Not under the core's lock: handlers are user code.
   func cancel() {
     state.withLock { state in
       state.isCancelled = true
@@ -123,14 +122,14 @@ final class HookCall: RunningHook, HookExecutor.Call {
   }
 }
 
-/// A task that calls hooks, so that others can cancel it, and its executor, by which its jobs and those of its child tasks are
-/// known. A `Task` is not to be had while the first hook blocks its thread.
+/// A task that calls hooks, for other threads to cancel, and its executor, by which its jobs and those of its child
+/// tasks are known. There is no `Task` to cancel while the first hook blocks the thread that makes it.
 ///
-/// `@unchecked`, since it is cancelled while the task runs a hook, and so exists.
+/// `@unchecked`: `cancel` is called only while the task runs a hook, and so exists.
 private final class HookTask: HookQueue.Source, TaskExecutor, @unchecked Sendable {
   private let executor: HookExecutor
-  /// The `UnsafeCurrentTask`, written once before any hook knows this. As `Any`, whose layout need not be found out at the
-  /// start of the program.
+  /// The `UnsafeCurrentTask`, written once before any hook knows this. As `Any`, whose layout need not be determined at
+  /// the start of the program.
   private var task: Any?
 
   init(_ executor: HookExecutor) { self.executor = executor }

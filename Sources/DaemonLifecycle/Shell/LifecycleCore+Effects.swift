@@ -2,11 +2,11 @@
 import DaemonSystemd
 import Synchronization
 
-// The machine's effects: calls are made under the lock, everything is performed outside.
+// The machine's effects: calls are made under the lock; all but the exit of a third signal is performed outside.
 extension LifecycleCore {
   /// The work that a critical section leaves to be done outside of the lock.
   struct Errands: ~Copyable {
-    /// The first call to begin; the task that has ended one goes on with it.
+    /// The first call to begin. A task that has just ended a call continues with it.
     var next: HookCall?
     /// The others, in order.
     var others: [HookCall] = []
@@ -35,7 +35,7 @@ extension LifecycleCore {
 
   // MARK: Under the lock
 
-  /// Makes the calls that are to begin, but not those that were withdrawn since.
+  /// Makes the calls that are to begin, except those that were withdrawn since.
   func bindStarts(_ state: inout State, _ errands: inout Errands) {
     while let id = state.effects.starts.popFirst() {
       guard state.machine.calls.contains(id) else { continue }
@@ -56,7 +56,7 @@ extension LifecycleCore {
     errands.rare = state.effects.takeRare()
   }
 
-  /// Takes the messages that are there, up to a number. Facts wait for the start, which brings their receivers.
+  /// Takes the waiting messages, up to a number. Facts wait for the start, which brings their receivers.
   func takeMail(_ state: inout State, upTo most: Int = LifecycleCore.mostMessages) -> Mail {
     var mail = Mail(
       messages: [], parts: state.parts ?? [], streams: state.streams)
@@ -67,7 +67,7 @@ extension LifecycleCore {
     }
     if state.parts == nil {
       for case .fact(let fact) in mail.messages { state.earlyFacts.append(fact) }
-      // Otherwise a subject that is never started would have no limit.
+      // Otherwise the facts of a subject that is never started would have no bound.
       state.earlyFacts.removeFirst(max(0, state.earlyFacts.count - 1000))
     }
     return mail
@@ -88,7 +88,7 @@ extension LifecycleCore {
   private func perform(_ rare: consuming Effects) {
     for case (let id, let runner as WorkRunner, let action) in rare.works {
       switch action {
-      // What these call is user code.
+      // These two call user code.
       case .finish, .cancel: executor.enqueue(.work { runner.perform(action, of: id) })
       default: runner.perform(action, of: id)
       }
@@ -103,11 +103,11 @@ extension LifecycleCore {
 
   // MARK: Messages
 
-  /// So many messages a thread sends: it has something else to do, and others may add them faster.
+  /// The most messages that a thread sends in one go: it has other work, and others may add messages faster.
   static let mostMessages = 256
 
-  /// Sends messages, as the one thread that does. What is too much for it is left to the next critical section, which is
-  /// the clock's, on the thread that listens, between two looks for signals and deadlines.
+  /// Sends messages; one thread at a time does. Messages beyond its share are left to the next critical section: at the
+  /// latest the clock's, on the listening thread, between two checks for signals and deadlines.
   private func send(_ mail: consuming Mail) {
     var room = Self.mostMessages
     while true {
@@ -120,11 +120,11 @@ extension LifecycleCore {
       let (next, shown): (Mail?, ShownReadiness?) = state.withLock { state in
         guard !state.effects.messages.isEmpty else {
           state.isSending = false
-          // The next messages use its room.
+          // The next messages reuse its storage.
           swap(&state.effects.messages, &mail.messages)
           return (nil, nil)
         }
-        // Once closed, there may be no other.
+        // Once closed, there may be no further critical section.
         if room <= 0, isListening, harness == nil, !state.machine.isClosed {
           state.isSending = false
           executor.poll.arm(at: now)
@@ -133,7 +133,7 @@ extension LifecycleCore {
         return (takeMail(&state, upTo: room > 0 ? room : Self.mostMessages), nextReadiness(&state))
       }
       guard let next else {
-        // A wait of a test does not end before the facts that may begin more have been received.
+        // A test's wait ends only after all facts were received, since they may begin more.
         if harness != nil { look() }
         return
       }
@@ -164,7 +164,7 @@ extension LifecycleCore {
     }
   }
 
-  /// Answers posters, after the other messages; those of Swift's pool at once, since each look for its threads takes time.
+  /// Answers posters, after the other messages; those on Swift's pool together: each check for its threads takes time.
   private func answerPosts(_ messages: [Effects.Message]) {
     var others: [@Sendable () -> Void] = []
     for case .answered(let post as AwaitedPost, let report) in messages {
@@ -177,7 +177,7 @@ extension LifecycleCore {
     let type = ObjectIdentifier(type(of: element))
     let streams = streams.filter { $0.element == type }
     if streams.isEmpty { return }
-    // What a stream has no room for may be a user's object, as what was posted.
+    // An element that a stream drops may be a user's object, such as a posted notification.
     resume { for stream in streams { stream.yield(element).map { ReleasePool.release($0) } } }
   }
 
@@ -199,8 +199,8 @@ extension LifecycleCore {
     if !streams.isEmpty { resume { for stream in streams { stream.finish() } } }
   }
 
-  /// Without a free thread neither can answer; the next tick asks again. At most one question waits in the main
-  /// actor's queue.
+  /// Asks Swift's pool and the main actor. Without a free thread neither can answer; the next tick asks again. At most
+  /// one question waits in the main actor's queue.
   private func askExecutors(of round: UInt64) {
     guard swiftPoolHasThread else { return }
     let asksMainActor = change { state, now in

@@ -26,7 +26,7 @@ extension LifecycleCore {
     reap(candidates)
   }
 
-  /// Closures that are one observer in reports, and are called one after another.
+  /// Adds closures as one observer: reports show it as one, and it is called one closure after another.
   package func add(
     closures: [Hook], owner: any AnyObject & Sendable, name: String, phase: LifecyclePhase
   ) {
@@ -57,15 +57,15 @@ extension LifecycleCore {
     return (state.machine.registry.members.candidate(), state.machine.registry.members.candidate())
   }
 
-  /// Removes those whose observer was deallocated, which is not announced. Not under the lock, since checking an
-  /// observer retains it for a moment, and may release it last.
+  /// Removes members whose observer was deallocated, which nothing announces. Not under the lock: a check retains the
+  /// observer for a moment, and may release it last.
   private func reap(_ candidates: Candidates) {
     if let first = candidates.0, first.isGone { remove(first.id) }
     if let second = candidates.1, second.isGone { remove(second.id) }
   }
 
-  /// Adds a work, unless the daemon has ended: then it returns `nil`. The body of `run` begins at once, unless the daemon
-  /// terminates: the check and the start are one step, so that it either never begins or is waited for.
+  /// Adds a work. Returns `nil` once the daemon has ended, and for the body of `run` once it terminates. The check and
+  /// the start of the body are one step, so it either never begins or is waited for.
   @discardableResult @inline(never) func add(
     _ runner: WorkRunner, _ work: WorkOptions, phase: LifecyclePhase = .standard,
     draining limit: Duration? = nil
@@ -77,7 +77,7 @@ extension LifecycleCore {
       var work = work
       (work.runner, work.drains) = (runner, limit != nil)
       work.readyWithin = work.readyWithin?.bounded
-      // Without a time the clock would ask for its progress for ever.
+      // At zero the clock would ask for progress without end.
       work.stallsAfter = work.stallsAfter.map { max(.milliseconds(10), $0.bounded) }
       let member = Member(
         id: id, phase: phase, name: runner.name, timeout: limit, work: work)
@@ -86,7 +86,7 @@ extension LifecycleCore {
     }
   }
 
-  /// An observation that ends with its token before the launch would receive nothing, without a word.
+  /// Warns of a token that is released before the launch: its observation would silently receive nothing.
   func warnOfToken(of id: ObserverID) {
     change { state, now in
       guard state.machine.registry.state == .launching,

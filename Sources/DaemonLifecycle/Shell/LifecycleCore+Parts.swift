@@ -36,8 +36,8 @@ extension LifecycleCore {
     schedule(part, at: deadline)
   }
 
-  /// Has a part woken at a time, or before that. In a mock none is open: there a sink is given the next fact, and a
-  /// readiness file the next change.
+  /// Has a part woken at a time, or earlier. In a mock none is woken: there a sink tries again with the next fact, and
+  /// a readiness file with the next change.
   func schedule(_ part: any LifecyclePart, at deadline: MonotonicTime?) {
     guard let deadline,
       let open = openParts.withLock({ $0.first { $0.part === part } })
@@ -99,11 +99,10 @@ extension LifecycleCore: HookExecutor.Client {
     warn("\(count) threads are blocked in hooks and their child tasks; others must wait.")
   }
 
-  /// The daemon saves its state and ends, with status 70 as a rule. Until then signals and deadlines are handled all the
-  /// same.
+  /// The daemon saves its state and ends, with status 70 as a rule. Until then signals and deadlines are still handled.
   private func descriptorsWereLost(_ sentence: String) {
     if state.withLock({ $0.machine.stop.isLost }) { return }
-    // Nothing is released, which would close numbers that may be other files' by now.
+    // The parts are leaked: their release would close numbers that may be other files' by now.
     openParts.withLock { parts in
       for open in parts where !open.part.outlivesLoss {
         _ = Unmanaged.passRetained(open.part as AnyObject)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-// For what keeps the daemon in the background for a reason of its own, as a lease does.
+// For code that keeps the daemon in the background for a reason of its own, such as a lease.
 extension LifecycleCore {
-  /// Where the daemon is. A tuple, since the metadata of a type is more than all else here.
+  /// Where the daemon is. A tuple, since a type's metadata would be larger than all the rest here.
   ///
   /// - `isSettled`: it is in the background, and no transition is under way: work has ended, and state is saved.
-  /// - `hasReason`, `hasOthers`: whether the reason is there, and whether any other is.
-  /// - `hasAbandonedHooks`: one has not ended, or never got its executor, where others may work on.
+  /// - `hasReason`, `hasOthers`: whether it has this reason to be there, and whether it has any other.
+  /// - `hasAbandonedHooks`: an abandoned hook still runs, or waits for its executor, where other work may still run.
   /// - `isLost`: other code has closed the daemon's descriptors, so that it ends.
   package typealias Position = (
     isSettled: Bool, hasReason: Bool, hasOthers: Bool, hasAbandonedHooks: Bool,
@@ -28,10 +28,10 @@ extension LifecycleCore {
     }
   }
 
-  /// Leaves a stop that has begun nothing but its saves, as a second signal does.
+  /// Cuts a stop that has begun down to its saves, as a second signal does.
   package func hurry() { handle(.hurry) }
 
-  /// Handles a request of the daemon's own before this returns: beside a mock's inputs, which launch it. Not to be called under
-  /// a lock that a part takes as it receives a fact.
+  /// Handles the daemon's own request before this returns. Unlike other inputs, it does not launch a mock. Not to be
+  /// called under a lock that a part takes as it receives a fact.
   package func takeOwn(_ event: LifecycleEvent) { handle(.event(event)) }
 }

@@ -2,18 +2,18 @@
 import DaemonSystemd
 import Synchronization
 
-// Launch, body, exit and posts, for callers that wait. Each is resumed by the machine's one message for it, so its
-// continuation is not a checked one, whose type costs a start a search through all conformances of the program.
+// Launch, body, exit and posts, for callers that wait. One message of the machine resumes each. The continuations of
+// the launch and the exit are unsafe ones: the type of a checked one costs a start a search through all conformances.
 extension LifecycleCore {
   /// Launches the daemon, runs the body, and returns when the daemon has terminated.
   package nonisolated(nonsending) func run(_ body: RunBody?) async -> LifecycleExit {
-    // Its closure is not isolated, and would go on with the cooperative pool's next thread, which may be blocked.
+    // The closure is not isolated: otherwise it would continue on the cooperative pool, which may be blocked.
     return await withTaskExecutorPreference(callerExecutor) {
       await withTaskCancellationHandler {
         _ = await launch()
         if let body, !isTerminating { start(body: body) }
         let exit = await untilTerminated()
-        // What the body owns, observers among them, is needed until here.
+        // Objects that the body owns, observers among them, are needed until here.
         withExtendedLifetime(body) {}
         return exit
       } onCancel: {
@@ -22,15 +22,15 @@ extension LifecycleCore {
     }
   }
 
-  /// The same, after the set-up. Throws what that throws, unless the daemon has ended by then.
+  /// The same, with a set-up instead of a body. Throws the set-up's error, unless the daemon has ended by then.
   nonisolated(nonsending) func run(after work: RunBody) async throws -> LifecycleExit {
-    // It has the subject, whose end would close this.
+    // The set-up's closure holds the subject, whose deinit would close this core.
     defer { withExtendedLifetime(work) {} }
     do { try await setUp(work) } catch  where exit == nil { throw error } catch {}
     return await run(nil)
   }
 
-  /// Waits for what comes before the launch, on the cooperative pool. The end of the daemon cancels it.
+  /// Runs the set-up on the cooperative pool, and waits for it. The end of the daemon cancels it.
   private nonisolated(nonsending) func setUp(_ work: RunBody) async throws {
     let task = Task.detached {
       try await SetUp.$current.withValue(SetUp(core: ObjectIdentifier(self))) {
@@ -65,20 +65,19 @@ extension LifecycleCore {
     state.withLock { $0.setUp = task }
   }
 
-  /// Delivers the launch and returns its report; at once, with an empty one, when there is nothing to launch
-  /// because the daemon was terminated before.
+  /// Delivers the launch and returns its report; at once, with an empty one, if the daemon was terminated before.
   nonisolated(nonsending) func launch() async -> LifecycleReport {
     await withUnsafeContinuation { continuation in
       handle(.launch { continuation.resume(returning: $0) })
     }
   }
 
-  /// Runs the body as a work whose end is the daemon's.
+  /// Runs the body as a work whose end ends the daemon.
   @inline(never) func start(body: RunBody) {
     add(WorkRunner(self, .body) { _ in try await body.run() }, WorkOptions(form: .body))
   }
 
-  /// Returns on the executor's thread when its caller is not isolated: the caller then goes on without the
+  /// Returns on the executor's thread when its caller is not isolated: the caller then continues without the
   /// cooperative pool until it suspends again.
   ///
   /// A caller that exits the process after that sends `.exitExpected` first.
@@ -103,17 +102,17 @@ extension LifecycleCore {
     // The main actor's queue needs a thread of Dispatch's, too.
     let post = AwaitedPost(
       notification, isOfPool: isOfSwiftPool() || #isolation === MainActor.shared)
-    // What waits for its poster must not keep it waiting: a pause that has cancelled it, or waits for its round.
+    // A pause that waits for the poster, which it has cancelled or whose round it ends, must not keep the post waiting.
     let handler = round?.add { self.handle(.hasten(post)) }
     defer { handler.map { round?.removeHandler($0) } }
     return await withTaskCancellationHandler {
-      // A checked one, whose hand-over the thread sanitizer knows.
+      // A checked continuation, whose hand-over the thread sanitizer knows.
       await withCheckedContinuation { continuation in
         post.answer = { continuation.resume(returning: $0) }
         let input = LifecycleMachine.Input.post(post, inside: inside)
         let isDelayed = harness.map { self.isDelayed(input, by: $0) } ?? false
         if !isDelayed { handle(input) }
-        // Cancelled, or waited for, before the core had it.
+        // The poster was cancelled, or its round awaited, before the core had the post.
         if Task.isCancelled || round?.isAwaited == true { handle(.hasten(post)) }
       }
     } onCancel: {
@@ -126,7 +125,7 @@ extension LifecycleCore {
 ///
 /// `@unchecked`, as its superclass is: `answer` is written once, before the core, which alone reads it, has the post.
 final class AwaitedPost: LifecyclePost, @unchecked Sendable {
-  /// Whether the poster needs a thread of Swift's pool to go on.
+  /// Whether the poster needs a thread of Swift's pool, or of Dispatch's, to continue.
   let isOfPool: Bool
   fileprivate(set) var answer: @Sendable (LifecycleReport) -> Void = { _ in }
 
@@ -138,7 +137,7 @@ final class AwaitedPost: LifecyclePost, @unchecked Sendable {
 
 /// The body of `run`, retained until the end: observers that only the body owns must exist to save.
 package final class RunBody: Sendable {
-  /// Called once. Its captures were sent by the caller, which has no access to them any more.
+  /// Called once. The caller has sent its captures, and has no access to them any more.
   nonisolated(unsafe) private let body: @isolated(any) () async throws -> Void
 
   package init(_ body: sending @escaping @isolated(any) () async throws -> Void) {

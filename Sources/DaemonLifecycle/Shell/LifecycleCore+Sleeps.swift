@@ -17,7 +17,7 @@ extension LifecycleCore {
         sleeper.end(throwing: CancellationError())
       }
     }
-    // Cancelled between its beginning and now: the cancellation has not found it here.
+    // A cancellation before it was added did not find it here.
     if sleeper.hasEnded { remove(sleeper) }
   }
 
@@ -25,9 +25,9 @@ extension LifecycleCore {
     change { state, _ in state.timers.remove(sleeper) }
   }
 
-  /// Does an action on the listening thread at a time, or at an earlier one that it is scheduled for.
+  /// Performs an action on the listening thread at a time, or earlier if it is already scheduled earlier.
   ///
-  /// It is no change of the state, of which parts are told: what failed when they were told of one is scheduled here.
+  /// It does not use `change`, whose end shows the readiness to parts: a part that fails then is scheduled here.
   @inline(never) package func schedule(_ action: Sleeper, at deadline: MonotonicTime) {
     let hasDeadline = state.withLock { state in
       if state.machine.isClosed { return false }

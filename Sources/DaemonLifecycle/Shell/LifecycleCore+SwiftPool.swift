@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// Whether the current task goes on on Swift's pool, rather than on an executor of its own.
+/// Whether the current task continues on Swift's pool, rather than on a task executor of its own.
 func isOfSwiftPool() -> Bool { withUnsafeCurrentTask { $0?.unownedTaskExecutor == nil } }
 
-// What needs a thread of Swift's pool. Without one Dispatch would keep the caller's, which may be the one that listens, or
-// the last that can call hooks: so it waits until there is one.
+// Work that needs a thread of Swift's pool. Without a free thread Dispatch blocks its caller, perhaps the listening
+// thread or the last thread for hooks. So the work waits for a free thread.
 extension LifecycleCore {
-  /// Whether Swift's pool has a thread. The thread that listens must know that of this moment, which takes some 15 µs. For
-  /// another it is enough that one was had a while ago, by a caller of the pool's as a rule, whose own is still there.
+  /// Whether Swift's pool has a thread. The listening thread needs the answer for this very moment (some 15 µs). For
+  /// others a thread seen some seconds ago will do: as a rule they run on it.
   var swiftPoolHasThread: Bool {
     executor.isOnListener ? DispatchThreads.canBeHadNow : DispatchThreads.canBeHad
   }
 
-  /// Does what starts a task of Swift's pool, or cancels one: now, or once the pool has a thread.
+  /// Runs work that starts or cancels a task of Swift's pool: now, or once the pool has a thread.
   func useSwiftPool(_ work: @escaping @Sendable () -> Void) {
-    // In a mock time may never pass.
+    // In a mock time may never pass, so nothing waits.
     if virtualTime != nil || DispatchThreads.canBeHadNow { return work() }
     warn("Swift's thread pool is exhausted; a task is waiting: raise TasksMax=.")
     Task.detached(executorPreference: executor) {
@@ -26,12 +26,12 @@ extension LifecycleCore {
     }
   }
 
-  /// Cancels a task of the author's, elsewhere: its cancellation handlers are user code.
+  /// Cancels an author's task, on another thread: its cancellation handlers are user code.
   func cancel<E>(_ task: Task<Void, E>) {
     executor.enqueue(.work { self.useSwiftPool { task.cancel() } })
   }
 
-  /// Does what resumes tasks that are perhaps of Swift's pool: now, or in order once that has a thread.
+  /// Resumes tasks that may be on Swift's pool: now, or in order, once the pool has a thread.
   func resume(_ resumption: @escaping @Sendable () -> Void) {
     let hasThread = virtualTime != nil || swiftPoolHasThread
     let isFirst: Bool? = state.withLock { state in

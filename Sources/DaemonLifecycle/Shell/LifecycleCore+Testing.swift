@@ -2,11 +2,11 @@
 package import DaemonSystemd
 import Synchronization
 
-// The parts of a core that the test kit uses. The mock is the same core with a clock that a test moves, nothing that is open, and
-// no process to end.
+// The parts of a core that the test kit uses. The mock is the same core with a clock that a test moves, no part that is
+// polled, and no process to end.
 extension LifecycleCore {
-  /// - Parameter pool: The executor of work in the foreground, for an exploration, which performs what `takeReady` returns;
-  ///   `nil` for Swift's pool, and threads.
+  /// - Parameter pool: The executor of work in the foreground, for an exploration, which performs the jobs of
+  ///   `takeReady` itself; `nil` for Swift's pool, and threads.
   package convenience init(
     testing configuration: LifecycleConfiguration, initialState: LifecycleState,
     pool: (any TaskExecutor)?, harness: any LifecycleHarness, notifyAddress: String?,
@@ -36,7 +36,7 @@ extension LifecycleCore {
     switch initialState {
     case .launching, .foreground: break
     case .background: handle(.event(LifecycleEvent(.pause(for: .operator))))
-    // It has nothing to end, and has ended.
+    // Without observers it ends at once.
     case .terminated: handle(.event(LifecycleEvent(.terminate)))
     }
   }
@@ -45,19 +45,19 @@ extension LifecycleCore {
 
   @inline(never) package var exit: LifecycleExit? { state.withLock { $0.machine.stop.exit } }
 
-  /// Has the harness look whether something has ended.
+  /// Has the harness check whether a test's wait has ended.
   package func look() { change { _, _ in } }
 
   /// How many tasks sleep on the clock.
   package var sleeperCount: Int { state.withLock { $0.sleeperCount } }
 
-  /// Takes a job that is ready: it is performed by the call, isolated to an executor.
+  /// Takes a ready job. A call of the result performs it, isolated to an executor.
   package func takeReady() -> (@Sendable (UnownedSerialExecutor) -> Void)? {
     guard let item = executor.state.withLock({ $0.ready.popFirst() }) else { return nil }
     return { HookExecutor.perform(item, isolatedTo: $0) }
   }
 
-  /// Whether nothing is being delivered, whether the daemon has been told to end, and the time of the next sleep's end.
+  /// Whether nothing is being delivered, whether the daemon was asked to end, and the end of the next sleep.
   package var rest: (isIdle: Bool, isEnding: Bool, wakeUp: MonotonicTime?) {
     state.withLock { ($0.machine.isIdle, $0.machine.isTerminating, $0.timers.first) }
   }
@@ -65,7 +65,7 @@ extension LifecycleCore {
   /// Whether hooks have run as far as they can, as far as the executor knows.
   package var isQuiet: Bool { executor.isQuiet }
 
-  /// What the virtual clock reaches next, up to `limit`.
+  /// The next deadline of the virtual clock, up to `limit`.
   package func nextDeadline(until limit: MonotonicTime) -> MonotonicTime? {
     if virtualTime == nil { return nil }
     return state.withLock { nextDeadline($0) }.flatMap { $0 <= limit ? $0 : nil }

@@ -4,7 +4,7 @@ import Synchronization
 
 // The systemd job that terminates the service, which is read over the bus when a drain, and when the termination, begins.
 extension LifecycleCore {
-  /// - Parameter isFinal: Whether none takes the place of one that was known, as a test may want it.
+  /// - Parameter isFinal: Whether `nil` replaces a job that is known, as a test may require.
   package func unitJobIsKnown(_ job: UnitJob?, isFinal: Bool = false) {
     let waiters: [Sleeper] = change { state, _ in
       // It is asked for again when the termination begins.
@@ -19,14 +19,14 @@ extension LifecycleCore {
 
   nonisolated(nonsending) func unitJob(within limit: Duration) async -> UnitJob? {
     let sleeper = Sleeper()
-    // Woken by the answer, the limit or a cancellation: in any case by what is known then.
+    // Woken by the answer, the limit or a cancellation; the result is the job that is known then.
     if waitsForUnitJob(sleeper) {
       try? await clock.sleep(sleeper, until: clock.now.advanced(by: limit))
     }
     return unitJob(removing: sleeper)
   }
 
-  /// Adds a waiter where the job is asked for, and not known yet.
+  /// Adds a waiter if the job is asked for and not known yet. Returns whether it did.
   @inline(never) private func waitsForUnitJob(_ waiter: Sleeper) -> Bool {
     state.withLock { state in
       let isAsked = state.asksForUnitJob && state.machine.isTerminating && state.unitJob == nil

@@ -9,16 +9,16 @@ import Synchronization
 /// performed outside of the lock. No user code runs under the lock, and nothing here decides about
 /// calls.
 ///
-/// The order of locks: `state` is taken first. While it is held only two others may be taken: the poll's, and that of a
-/// test's substitute for `_exit`. Under these no lock is taken. `openParts` is taken before a part's own lock, that of
-/// a runner before a round's or a sleeper's, and that of the preservation before those that it makes it with. No other two
+/// The order of locks: under `state` only the poll's is taken and, in a test, those of its harness and of its
+/// substitute for `_exit`; under these none. `openParts` is taken before a part's own lock, a call's before those of
+/// cancellation handlers, `state` among them, and the preservation's before those that its making takes. No other two
 /// locks of the core are held at once.
 @_documentation(visibility: internal)
 public final class LifecycleCore: TimeKeeper, Sendable {
   /// Access only while holding `state`'s lock.
   struct State: ~Copyable {
     var machine: LifecycleMachine
-    /// The machine's effects: between two critical sections only messages, while a thread sends.
+    /// The machine's effects. Between two critical sections only messages are left, while a thread sends.
     var effects: Effects {
       _read { yield machine.effects }
       _modify { yield &machine.effects }
@@ -27,27 +27,27 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var index = ObserverIndex()
     /// Whether a thread sends messages: one at a time does.
     var isSending = false
-    /// What resumes tasks of Swift's pool, and waits until that has a thread; `nil` while nothing has to wait.
+    /// Resumptions of tasks on Swift's pool that wait until it has a thread; `nil` while none has to wait.
     var heldResumptions: [@Sendable () -> Void]?
     /// The set-up, until it has ended.
     var setUp: Task<Void, any Error>?
     /// In the order in which they were made.
     var streams: [StreamSubscriber] = []
     var timers = TimerQueue()
-    /// The job that terminates the service: unknown, or none (which is also one that can't be read), or this one.
+    /// The job that terminates the service: `nil` while unknown, `.some(nil)` if there is none or it can't be read.
     var unitJob: UnitJob??
-    /// Those who wait for the reply of a source that asks for it while the daemon terminates.
+    /// The sleeps of callers that wait for the job while the daemon terminates.
     var unitJobWaiters: [Sleeper] = []
     /// Whether a source reads the service manager's job when a drain, and when the termination, begins.
     var asksForUnitJob: Bool
-    /// They receive facts. `nil` until the start: facts wait in `earlyFacts`.
+    /// The receivers of facts. `nil` until the start: facts wait in `earlyFacts`.
     var parts: [any LifecyclePart]? {
       didSet { showingParts = parts?.filter(\.showsReadiness) ?? [] }
     }
     var earlyFacts: [LifecycleFact] = []
-    /// Those that show whether the daemon is ready; most daemons have none.
+    /// The parts that show whether the daemon is ready; most daemons have none.
     private(set) var showingParts: [any LifecyclePart] = []
-    /// Grows with each critical section that has something to show to probes.
+    /// Grows with each critical section that shows readiness to probes.
     var readinessNumber: UInt64 = 0
     var lastID: UInt64 = 0
     var isStarted = false
@@ -69,9 +69,9 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   let callerExecutor: CallerExecutor
   /// The time of a test; `nil` for the kernel's.
   let virtualTime: VirtualTime?
-  /// What a mock has around its core; `nil` in a daemon.
+  /// The harness of a mock; `nil` in a daemon.
   package let harness: (any LifecycleHarness)?
-  /// Ends the process: `_exit`, or what a test puts in its place.
+  /// Ends the process: `_exit`, or a test's substitute.
   package let exitProcess: @Sendable (Int32) -> Void
   let state: Mutex<State>
   private let isTracing = Atomic<Bool>(false)
@@ -110,7 +110,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     executor.client = self
   }
 
-  /// Takes what the start has decided, before the launch.
+  /// Takes the parts and the policy of the start, before the launch.
   func connect(_ wiring: LifecycleWiring, _ policy: LifecycleMachine.Policy) {
     let asksForUnitJob = wiring.busInputs.contains(.unitJob)
     for follow in wiring.followers { follow(self) }
@@ -143,7 +143,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
   // MARK: Inputs
 
-  /// Takes one input in; from any thread. Out of line: what is inlined here is the machine, and there are many callers.
+  /// Takes one input in; from any thread. Out of line: the machine is inlined here, and there are many callers.
   @inline(never)
   func handle(_ input: LifecycleMachine.Input) {
     change { state, now in state.handle(input, at: now) }
@@ -157,16 +157,16 @@ public final class LifecycleCore: TimeKeeper, Sendable {
       state.handle(.event(event), at: now)
       return state.effects.messages.count > 16 * Self.mostMessages
     }
-    // Or messages of a loop would wait without a bound, and those of the stop behind them.
+    // Slows a loop down: otherwise its messages would wait without a bound, and the stop's behind them.
     if isTooFast, !executor.isOnListener { usleep(1000) }
     if case .describe = event.request { logThreads("Described") { .info($0) } }
   }
 
-  /// Logs where threads wait; one trace at a time. On a thread that hooks do not miss: it may wait for a lock of the
-  /// dynamic linker that one of them holds.
+  /// Logs where threads wait; one trace at a time. On a thread of its own: it may wait for a lock of the dynamic linker
+  /// that a hook holds.
   func logThreads(_ occasion: String, as fact: @escaping @Sendable (String) -> LifecycleFact) {
     guard let trace = configuration.trace else { return }
-    // Not retained by a trace that waits for ever.
+    // Weak: a trace that waits for ever must not retain the core.
     let log: @Sendable (String) -> Void = { [weak self] text in
       self?.handle(.fact(fact("\(occasion): \(text).")))
     }
@@ -182,8 +182,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
   func warn(_ sentence: String) { handle(.fact(.warning(sentence))) }
 
-  /// Ends a call. Returns the next one for its task, unless that was cancelled: one that follows from this, or one that
-  /// waits.
+  /// Ends a call. Returns the next call for its task, unless that was cancelled: a call that this end has begun, or one
+  /// that waits for a thread.
   func ended(_ call: HookCall, _ end: LifecycleMachine.CallEnd) -> HookCall? {
     let goesOn = call.end()
     ReleasePool.open()
@@ -197,12 +197,12 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     finish(errands, hasDeadline)
     // Not here: a deinit that blocks must not keep the next call from being made.
     if let released = ReleasePool.close() { executor.enqueue(.work { _ = released }) }
-    // Nothing else is a call of the executor's.
+    // The executor's calls are all of this type.
     return next
       ?? (goesOn ? executor.takeHook().map { unsafeDowncast($0, to: HookCall.self) } : nil)
   }
 
-  /// Whether the hook that is about to run may; false once it was abandoned or withdrawn.
+  /// Moves a call on. Returns whether its hook may run; false once it was abandoned or withdrawn.
   func move(_ id: CallID, to progress: Call.Progress) -> Bool {
     state.withLock { $0.machine.calls.move(id, to: progress) }
   }
@@ -236,7 +236,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     if errands.isLeft { perform(errands) }
   }
 
-  /// The end of every critical section: what its effects come to, and whether there is a deadline. Out of line, since
+  /// Ends a critical section: turns its effects into errands. Returns whether there is a deadline. Out of line, since
   /// `change` has a copy for each of its callers.
   @inline(never)
   private func endSection(_ state: inout State, _ errands: inout Errands) -> Bool {
@@ -261,8 +261,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     return deadline != nil
   }
 
-  /// What the clock reaches next: a sleep, or something that the machine does. Inlined like
-  /// `LifecycleMachine.deadline`.
+  /// The next deadline: a sleep's or the machine's. Inlined like `LifecycleMachine.deadline`.
   @inline(__always) func nextDeadline(_ state: borrowing State) -> MonotonicTime? {
     let next = min(state.timers.first ?? .distantFuture, state.machine.deadline)
     return next == .distantFuture ? nil : next

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a mock has around its core: the record of what goes in and out, the launch at the test's first event, and tests that
-/// wait.
+/// The test's side of a mock's core: the record of calls and deliveries, the launch at the test's first event, and the
+/// waits of tests.
 ///
-/// The record is called without a lock of the core, on any thread; `didFinish` and `willDeliver` in the order of the facts.
+/// The record is called on any thread, under no lock of the core; `didFinish` and `willDeliver` in the facts' order.
 package protocol LifecycleHarness: AnyObject, Sendable {
   /// A method was called, such as `holdDeliveries()`.
   func didCall(_ call: String)
   func willDeliver(_ notification: any LifecycleNotification)
   func didFinish(_ report: LifecycleReport)
 
-  /// The state that the mock shows until its test asks for something.
+  /// The state that the mock shows until its test's first event.
   var initialState: LifecycleState? { get }
-  /// Launches the mock, unless it was.
+  /// Launches the mock, unless it was launched.
   func endSetUp(of core: LifecycleCore)
-  /// Keeps an input that is to be taken after the launch under way. Returns whether it does.
+  /// Keeps an input for after the launch under way. Returns whether it does.
   func delays(_ input: DelayedInput) -> Bool
-  /// Returns what was kept, once the launch has ended. Called under the core's lock, as a critical section ends.
+  /// Returns the kept inputs, once the launch has ended. Called under the core's lock, as a critical section ends.
   func inputs(isIdle: Bool) -> [DelayedInput]
   /// Returns the waits that end with a critical section, under the core's lock.
   func waits(isIdle: Bool, sleeping: Int) -> [Sleeper]
@@ -30,9 +30,9 @@ package struct DelayedInput: Sendable {
 }
 
 extension LifecycleCore {
-  /// Whether an input waits for the launch of a mock, which it begins.
+  /// Whether an input waits for the launch of a mock, which this begins.
   ///
-  /// A hook's own is the daemon's, and so is that of work in the foreground; a check of health is beside all others.
+  /// Inputs of hooks and of work in the foreground are the daemon's own and don't wait; nor does a check of health.
   func isDelayed(
     _ input: LifecycleMachine.Input, by harness: any LifecycleHarness
   ) -> Bool {
@@ -44,12 +44,12 @@ extension LifecycleCore {
     return harness.delays(DelayedInput(input: input))
   }
 
-  /// Launches a mock where its harness finds, under the lock, that it is to be launched.
+  /// Launches a mock if its harness finds, under the lock, that the launch is due.
   package func launch(if isDue: () -> Bool) {
     change { state, now in if isDue() { state.handle(.launch { _ in }, at: now) } }
   }
 
-  /// A critical section ends.
+  /// Takes the kept inputs and ends waits, as a critical section ends.
   func ended(_ state: inout State, _ harness: any LifecycleHarness) {
     for delayed in harness.inputs(isIdle: state.machine.isIdle) {
       state.handle(delayed.input, at: now)

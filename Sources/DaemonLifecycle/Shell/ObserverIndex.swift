@@ -2,13 +2,13 @@
 /// Finds observers and closures by their object, and numbers the observers of a type. Each is also in the machine's
 /// table, and leaves both at once.
 ///
-/// Sorted lists, since the first use of a dictionary searches all conformances of the program, a tenth of a start.
+/// Lists, since the first use of a dictionary searches all conformances of the program, a tenth of a start.
 struct ObserverIndex: Sendable {
-  /// Sorted by the address of their object, then by id; of closures without an owner there are none. One that is gone
-  /// may have had the same address as another that is there.
+  /// Sorted by the address of their object, then by id, without closures that have no owner. A member whose object is
+  /// gone may have the address of a living one.
   private var members: [Member] = []
-  /// Of the observers that are named after their type: how many of it there are, and the number of the last one. Those
-  /// that are held weakly, which come and go, have no number.
+  /// For observers named after their type: how many there are, and the number of the last one. Observers that are held
+  /// weakly come and go, and have no number.
   private var types: [TypeCount] = []
   private struct TypeCount {
     let type: ObjectIdentifier
@@ -45,7 +45,7 @@ struct ObserverIndex: Sendable {
     members.remove(at: position(of: address, member.id.value))
   }
 
-  /// Returns the index of the first member that is not before one of this address and id.
+  /// Returns the index of the first member at or after this address and id.
   private func position(of address: ObjectIdentifier, _ id: UInt64) -> Int {
     members.partitioningIndex { ($0.ownerID!, $0.id.value) >= (address, id) }
   }
@@ -55,7 +55,7 @@ struct ObserverIndex: Sendable {
     living(of: object).contains(where: \.isObserver)
   }
 
-  /// Returns what the object, which the caller holds, has registered, as an observer and as an owner.
+  /// Returns all members of an object that the caller holds, as an observer and as an owner.
   func ids(of object: ObjectIdentifier) -> [ObserverID] { living(of: object).map(\.id) }
 
   private func living(of object: ObjectIdentifier) -> [Member] {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The set-up of `runAndExit`, as its task and those that it starts know it. The launch waits for it, so that it must not
-/// wait for what comes after the launch.
+/// The set-up of `runAndExit` or `run`, as known to its task and the tasks that it starts. The launch waits for it, so
+/// it must not wait for anything after the launch.
 struct SetUp: Sendable {
   @TaskLocal static var current: SetUp?
-  /// After this time it is said that the daemon is still being set up.
+  /// The time after which the log and `STATUS=` report that the daemon is still being set up.
   static let patience = Duration.seconds(5)
 
   let core: ObjectIdentifier
-  /// Its own task, in which this is made.
+  /// The set-up's own task, in which this is made.
   private let task = Self.task
 
   private static var task: Int? { withUnsafeCurrentTask { $0?.hashValue } }

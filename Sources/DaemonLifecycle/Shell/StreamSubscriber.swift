@@ -6,7 +6,7 @@ struct StreamSubscriber: Sendable {
   let id: UInt64
   /// The type of the elements: a notification's, or `LifecycleReport`.
   let element: ObjectIdentifier
-  /// Yields a notification or a report. Returns what it drops for that.
+  /// Yields a notification or a report. Returns the element that was dropped for it.
   let yield: @Sendable (any Sendable) -> (any Sendable)?
   let finish: @Sendable () -> Void
 }

@@ -17,9 +17,9 @@ final class WorkRunner: Sendable {
   private struct State {
     /// The run under way.
     var run: Run?
-    /// The last one whose task is being made, or was: Swift's pool may have no thread for it.
+    /// The last run whose task was made, or is being made: a later run may wait for a thread of Swift's pool.
     var lastBegun: UInt64 = 0
-    /// Up to this number none begins: two threads may perform what two inputs have led to in any order.
+    /// Runs up to this number no longer begin: two threads may perform two actions in either order.
     var lastEnded: UInt64 = 0
   }
 
@@ -27,7 +27,7 @@ final class WorkRunner: Sendable {
   private let state = Mutex(State())
   private weak let core: LifecycleCore?
   private let body: Body
-  /// Who waits for its end.
+  /// The caller that waits for its end; `nil` for none.
   private let caller: Sleeper?
 
   init(
@@ -64,7 +64,7 @@ final class WorkRunner: Sendable {
     core?.useSwiftPool { self.start(run, of: id) }
   }
 
-  /// Begins a run that was not cancelled meanwhile.
+  /// Starts the task of a run, unless the run was ended meanwhile.
   @inline(never) private func start(_ run: UInt64, of id: ObserverID) {
     let round = state.withLock { state -> ForegroundRound? in
       guard let known = state.run, known.number == run else { return nil }
@@ -93,7 +93,7 @@ final class WorkRunner: Sendable {
     }
   }
 
-  /// Returns whether it was cancelled before.
+  /// Keeps the task of a run. Returns whether the run was cancelled before.
   private func keep(_ task: Task<Void, Never>, of run: UInt64) -> Bool {
     state.withLock { state in
       guard let known = state.run, known.number == run else { return false }
@@ -103,7 +103,7 @@ final class WorkRunner: Sendable {
   }
 
   @inline(never) private func ended(_ run: UInt64, _ failure: Failure?, of id: ObserverID) {
-    // The round has the core.
+    // Drops the round, which retains the core.
     state.withLock { $0.run = nil }
     // Many instances of a daemon that fail together should not come back together.
     let share = core?.virtualTime == nil ? Double.random(in: 0.5...1) : 1
@@ -119,9 +119,9 @@ final class WorkRunner: Sendable {
       if cancels, known != nil { state.run.update { $0.isCancelled = true } }
       return (known, hasBegun)
     }
-    // Swift's pool has had no thread for it, or another thread is about to begin it.
+    // It never begins: Swift's pool had no thread yet, or another thread has yet to perform `.begin`.
     guard hasBegun else { return tell(.ended(run: run, nil), of: id) }
-    // It may just have ended.
+    // The run may just have ended.
     guard let known else { return }
     let handlers = known.round.beginEnding(mayFinish: !cancels)
     core?.useSwiftPool {

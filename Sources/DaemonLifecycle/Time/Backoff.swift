@@ -12,7 +12,7 @@ package struct Backoff: Sendable {
   /// The time of the next attempt, after one that has failed.
   package var nextAttempt: MonotonicTime { .now().advanced(by: delay) }
 
-  /// Notes that an attempt begins whose time has come; others in between change nothing.
+  /// Notes that an attempt begins at its time. Attempts in between do not call this.
   package mutating func grow() { delay = min(delay * 2, longest) }
 
   /// Notes that nothing is left to be tried.

@@ -44,8 +44,8 @@ public struct LifecycleClock: Clock {
   /// - Parameters:
   ///   - deadline: The time to wait for.
   ///   - tolerance: Not used: the timers are exact.
-  /// - Throws: `CancellationError`, at once, when the task is cancelled or the subject is deallocated; after at most
-  ///   100 ms when the subject was deallocated before, so that a loop that ignores the error does not spin.
+  /// - Throws: `CancellationError`, at once, when the task is cancelled or the subject is deallocated; after 100 ms
+  ///   when the subject was deallocated before, so that a loop that ignores the error does not spin.
   public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
     try Task.checkCancellation()
     if deadline <= now { return }
@@ -67,6 +67,6 @@ protocol TimeKeeper: AnyObject, Sendable {
   var now: MonotonicTime { get }
   /// Adds a sleep, which ends at its deadline; when the subject has ended, soon with an error.
   func add(_ sleeper: Sleeper, until deadline: MonotonicTime)
-  /// Removes a sleep that has ended otherwise.
+  /// Removes a sleep that has ended before its deadline.
   func remove(_ sleeper: Sleeper)
 }

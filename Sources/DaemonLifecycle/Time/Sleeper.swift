@@ -5,7 +5,7 @@ import Synchronization
 /// A task that sleeps, or an action for later, which may be scheduled repeatedly.
 package final class Sleeper: Sendable {
   private enum State {
-    /// Not waiting yet. Becomes `waiting`, or `ended` when it is cancelled before.
+    /// Not waiting yet. Becomes `waiting`, or `ended` when it is ended before.
     case new
     /// Waiting. Becomes `ended`.
     case waiting(CheckedContinuation<Void, any Error>)
@@ -13,8 +13,8 @@ package final class Sleeper: Sendable {
   }
   private let state = Mutex<State>(.new)
 
-  /// What the queue of a core knows of it: a part of this object, since an array of a type of its own costs a start as
-  /// much as that of 50 sleeps.
+  /// Its entry in the queue of a core. It is a part of this object, since an array of another type would cost a start
+  /// as much as 50 sleeps.
   struct Queued {
     let deadline: MonotonicTime
     /// The number of sleepers added before.
@@ -29,9 +29,9 @@ package final class Sleeper: Sendable {
   /// `nil` when it is in no queue. Guarded by the core's lock.
   nonisolated(unsafe) var queued: Queued?
 
-  /// Whether the task that made it goes on on Swift's pool.
+  /// Whether the task that made it continues on Swift's pool.
   let isOfPool: Bool
-  /// Called in place of a task when the time has come, on the listening thread.
+  /// Called when the time has come, on the listening thread, instead of a resumption of a task.
   private let action: (@Sendable () -> Void)?
 
   package init(_ action: (@Sendable () -> Void)? = nil) {
@@ -41,7 +41,7 @@ package final class Sleeper: Sendable {
 
   /// Waits until it is ended.
   ///
-  /// - Parameter begin: Called as the wait begins, unless it has ended before.
+  /// - Parameter begin: Called as the wait begins, unless the sleep has ended before.
   package nonisolated(nonsending) func wait(
     begin: () -> Void = {}, onCancel: @Sendable () -> Void
   ) async throws {
@@ -54,8 +54,8 @@ package final class Sleeper: Sendable {
 
   /// Begins to wait. Returns false when the sleep has already ended.
   ///
-  /// - Parameter continuation: Resumed once, as this becomes `ended`. A checked one, whose hand-over the thread sanitizer
-  ///   knows: of an unsafe one it reports a race, falsely, in users' own tests.
+  /// - Parameter continuation: Resumed once, as this becomes `ended`. A checked one, whose hand-over the thread
+  ///   sanitizer knows: of an unsafe one it falsely reports a race in users' own tests.
   private func wait(_ continuation: CheckedContinuation<Void, any Error>) -> Bool {
     let ended: (any Error)?? = state.withLock { state in
       if case .ended(let error) = state { return .some(error) }
@@ -71,7 +71,7 @@ package final class Sleeper: Sendable {
 
   /// Ends the sleep, or does the action unless there is an error. Returns true when a task was waiting.
   ///
-  /// Out of line: a daemon in which nobody sleeps does not make the continuation's type, which takes 0.05 ms.
+  /// Out of line: a daemon without sleeps does not make the continuation's type, which takes 0.05 ms.
   @discardableResult @inline(never) package func end(throwing error: (any Error)? = nil) -> Bool {
     if let action {
       if error == nil { action() }

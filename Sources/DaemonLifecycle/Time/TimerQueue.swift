@@ -4,7 +4,7 @@ import DaemonSystemd
 /// The sleeps and actions of a clock, soonest first; those with the same deadline in the order added.
 ///
 /// A binary heap, whose sleepers know their places: adding and removing take a time that grows with the logarithm of
-/// the count. A sleeper is in one queue at most, and its place is guarded by what guards that queue.
+/// the count. A sleeper is in one queue at most, whose lock also guards its place.
 struct TimerQueue {
   /// Each is no earlier than its parent, at half its place.
   private var heap: [Sleeper] = []

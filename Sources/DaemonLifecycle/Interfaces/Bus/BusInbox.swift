@@ -4,7 +4,7 @@ import DaemonSystemd
 /// The inputs from the bus that the core has not taken yet.
 final class BusInbox {
   private var inputs: [SourceInput] = []
-  /// What is unavailable, and the reason: the warnings that were not taken yet.
+  /// The warnings that were not taken yet: what is unavailable, and the reason.
   private var warnings: [(subject: String, reason: String)] = []
   /// The reason in the last warning about each subject, so that it is logged once.
   private var logged: [String: String] = [:]
@@ -40,7 +40,7 @@ final class BusInbox {
     return inputs + lines.map { .fact(.warning($0)) }
   }
 
-  /// What lacks the same bus makes one line.
+  /// Subjects with the same reason share a line.
   private var lines: [String] {
     let subjects = Dictionary(grouping: warnings, by: \.reason)
     return subjects.keys.sorted().map { reason in

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import DaemonSystemd
 
-/// A property or an event that is read and followed over a bus; where there is none, a line is logged.
+/// A value to read and follow over a bus; without a bus, a line is logged.
 package struct BusInput: Sendable {
   /// Those that are more than a request.
   enum Kind { case stopTimeout, unitJob, sleep, other }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-// What is read from systemd, and followed there; `SleepFollower` has the machine's sleep. Source:
+// The requests to systemd, for values to read and follow; `SleepFollower` has the machine's sleep. Source:
 // org.freedesktop.systemd1(5). Reading needs no privileges. systemd takes "self" for the unit of the process that asks.
 private let units = "/org/freedesktop/systemd1/unit/"
 private let (systemd, manager) = (BusService.systemd, BusService.systemd.interface("Manager"))
-/// Without it systemd sends almost no signals. It may be repeated, and must be after a restart of systemd.
+/// Without this call systemd sends almost no signals. It may be repeated, and must be after a restart of systemd.
 private let subscribe = BusCall("Subscribe", of: systemd.path, manager, systemd)
 
 extension BusRequest {
@@ -32,7 +32,7 @@ extension BusRequest {
         (isKnown, failingSince) = (true, nil)
         inbox.put(.systemd(.stopTimeout(duration(microseconds: time), isManagers: unit != nil)))
         inbox.settle(subject)
-      // `systemd-run --scope` and sessions.
+      // The process is in a scope: of `systemd-run --scope`, or a session's.
       case .failure(let error, of: query) where error.name.hasSuffix(".UnknownProperty"):
         return .call(.get("TimeoutStopUSec", of: path, "Scope", systemd))
       case .failure(let error, let call):
@@ -57,7 +57,7 @@ extension BusRequest {
     BusRequest(
       .systemd, isOnDemand: true, query: .get("Job", of: units + "self", "Unit", .systemd)
     ) { event in
-      // There is none, it is unknown, or over between the two calls.
+      // `nil`: there is no job, it is unknown, or it ended between the two calls.
       var job: UnitJob?
       if case .reply(let values, _) = event {
         switch values.only {
@@ -77,7 +77,7 @@ extension BusRequest {
   /// transient unit, or is of a type that needs no file: then it counts as inactive.
   static func unit(_ name: String, _ inbox: BusInbox) -> BusRequest {
     let (own, path, name) = (name, units + label(ofUnit: name), VisibleText.line(name))
-    // Of an alias the changes come under the unit's own name alone.
+    // systemd reports changes under the unit's own name alone, never under an alias.
     var followed = own
     var last = ""
     var (isSubscribed, isRead) = (false, false)
@@ -86,7 +86,7 @@ extension BusRequest {
       inbox.setProblem(nil, of: name)
       if state == last { return }
       last = state
-      // "reloading" and "refreshing" ones work.
+      // A unit that is "reloading" or "refreshing" works.
       let isUp = ["active", "reloading", "refreshing"].contains(state)
       let reason = BackgroundReason(name)
       inbox.put(
@@ -94,9 +94,9 @@ extension BusRequest {
         "\(name) is \(VisibleText.excerpt(state))")
     }
     let read = BusCall.getAll(of: path, "Unit", systemd)
-    // To read a unit that systemd has unloaded loads it for a moment, which is a `UnitNew` as well: without end.
+    // Reading an unloaded unit loads it for a moment, which sends `UnitNew` again, without end. `GetUnit` loads none.
     let find = BusCall("GetUnit", of: systemd.path, manager, systemd, [own])
-    // A unit that is loaded again, as of a mount without a file, has no changes at first.
+    // A unit that is loaded again, such as a mount without a file, sends no changes at first.
     let new = BusMatch("UnitNew", of: systemd.path, manager, systemd, argument: own)
     return BusRequest(
       systemd, matches: [.changes(of: path, "Unit", systemd), new], query: subscribe
@@ -129,14 +129,14 @@ extension BusRequest {
       case .failure(let error, of: find) where error.name.hasSuffix(".NoSuchUnit"):
         if !last.isEmpty { become("inactive") }
       case .failure(let error, let call):
-        // The next connection knows nothing of it.
+        // On the next connection the unit is neither followed nor read.
         if call == nil, error.kind == .unavailable { (followed, isRead) = (own, false) }
         if call != nil, error.kind == .unknownObject {
           inbox.setProblem("there is no unit \(name)", of: name)
         } else {
           if error.kind == .unavailable { inbox.setProblem("no bus for \(name)", of: name) }
           inbox.warn(error, without: name)
-          // It may have changed, and not change again.
+          // The unit may have changed, and may not change again.
           if call != nil, error.kind == .other { return .again }
         }
       // The state is read again: a change and its reversal count as none.
@@ -161,7 +161,7 @@ func label(ofUnit name: String) -> String {
   return name.isEmpty ? "_" : String(decoding: label, as: UTF8.self)
 }
 
-/// A time span of systemd's, of which the longest is its infinity.
+/// Converts a time span of systemd's; the longest means infinity.
 func duration(microseconds: UInt64) -> Duration {
   if microseconds == .max { return .seconds(Int64.max) }
   return .seconds(Int64(microseconds / 1_000_000)) + .microseconds(Int64(microseconds % 1_000_000))

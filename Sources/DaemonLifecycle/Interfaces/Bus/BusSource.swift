@@ -18,9 +18,9 @@ final class BusSource: LifecyclePart {
   private let bus: Mutex<Bus>
 
   /// - Parameters:
-  ///   - inputs: Those that arrive over this bus.
+  ///   - inputs: The values to read over this bus.
   ///   - userManager: The system's unit whose limit for a stop is read, too; `nil` for none.
-  ///   - options: Where there is no bus at all, as in a container, an idle daemon is woken every ten minutes for it.
+  ///   - options: With the default, an idle daemon without any bus, as in a container, is woken every ten minutes to try again.
   init(
     _ address: BusAddress, _ inputs: [BusInput], userManager: String? = nil,
     options: BusConnection.Options = BusSource.options
@@ -71,7 +71,7 @@ final class BusSource: LifecyclePart {
       bus.connection.close()
       bus.sleep.close()
     }
-    // So that nobody goes on waiting for it.
+    // Ends the waits for the job.
     return asksForUnitJob ? [.unitJob(nil)] : []
   }
 

@@ -4,7 +4,7 @@ import DaemonSystemd
 /// The machine's sleep, and the delay lock with which logind waits for the hooks; that requires root or polkit.
 ///
 /// The lock is requested in advance, released when the hooks have ended, and requested again after the sleep, until
-/// logind grants or denies it. While logind is away, `STATUS=` and the log report that; that it was denied is logged once.
+/// logind grants or denies it. While logind is away, `STATUS=` and the log report that; a denial is logged once.
 /// Source: org.freedesktop.login1(5).
 final class SleepFollower {
   private let inbox: BusInbox
@@ -14,7 +14,7 @@ final class SleepFollower {
   /// The time for which logind waits.
   private var limit = Duration.seconds(5)
   private enum Missing { case away, denied }
-  /// Why there is no lock, as was reported last.
+  /// The reason that was last reported for a missing lock.
   private var reported: Missing?
 
   init(_ inbox: BusInbox) { self.inbox = inbox }
@@ -68,7 +68,7 @@ final class SleepFollower {
       inbox.settle(Self.subject)
       let hasWoken = isAsleep && !value
       become(value)
-      // The query was without the lock.
+      // This query did not request the lock.
       if hasWoken { return .again }
     case .failure(let error, _): inbox.warn(error, without: Self.subject)
     case .signal(let values):
@@ -92,14 +92,14 @@ final class SleepFollower {
     }
   }
 
-  /// Releases the lock once the work before the sleep has ended; a lock that was taken after it is for the next one.
+  /// Releases the lock once the work before the sleep has ended; a lock that was taken after the sleep is for the next one.
   func workEnded() { if isAsleep { lock = nil } }
 
-  /// Releases the lock for good. Others may have this object for longer.
+  /// Releases the lock for good. Other code may hold this object for longer.
   func close() { lock = nil }
 
   private func keep(_ granted: BusDescriptor) {
-    // One that is not needed any more is released with its last reference.
+    // A lock that is no longer needed is released with its last reference.
     if isAsleep { return }
     lock = granted
     inbox.settle(Self.lockSubject)
@@ -112,7 +112,7 @@ final class SleepFollower {
     report(missing)
   }
 
-  /// What was denied will be denied: no note for ever on a server that never sleeps.
+  /// A denial is final, so it gets no note: that would stay for ever on a server that never sleeps.
   private func report(_ missing: Missing?) {
     if missing == reported { return }
     let lack = "a suspend does not wait for the hooks"
