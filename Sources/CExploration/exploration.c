@@ -25,7 +25,7 @@ extern SWIFT uint64_t swift_task_getJobTaskId(void *job);
 
 static _Thread_local const void *current;
 static atomic_int explorations;
-// Set once, before the first exploration; the other only read by threads of explorations, after that.
+// Set before the first exploration, and not changed since. Only threads in a run read the second.
 static _Atomic(cexploration_take) take_job;
 static executor main_stand_in;
 
@@ -36,7 +36,7 @@ bool cexploration_offer(void *job, bool is_for_main) {
   return (current || task) && take(current, job, task, is_for_main);
 }
 
-// A hook: what it does first, and what was set before. A thread may still be in it as the next exploration sets it again.
+// A hook: its action, and the hook that was set before. A thread may still be in it as the next exploration sets it.
 #define HOOK(name, result, parameters, arguments, original, ...) \
   static SWIFT result (*_Atomic name##_before) parameters;       \
   static bool name##_is_set;                                     \
@@ -52,7 +52,7 @@ HOOK(main_executor, executor, (get_main next), (next), next(), if (current) retu
 HOOK(is_main_executor, bool, (executor it, is_main next), (it, next), next(it),
      if (current) return it.identity == main_stand_in.identity)
 
-// Sets a hook, unless another tool has set one over ours: each of the two could call the other without end.
+// Sets a hook, unless another tool has set one over ours: the two could call each other without end.
 #define SET(hook, function)                                 \
   if (!hook || !function##_is_set) {                        \
     function##_before = hook;                               \
@@ -61,7 +61,7 @@ HOOK(is_main_executor, bool, (executor it, is_main next), (it, next), next(it),
     __atomic_store_n(&hook, function, __ATOMIC_RELEASE);    \
   }
 
-// Puts the one before back. Other tools take a hook that is set for their own.
+// Puts the hook from before back. Other tools take any hook that is set for their own.
 #define UNSET(hook, function)                                        \
   if (hook == function) {                                            \
     __atomic_store_n(&hook, function##_before, __ATOMIC_RELEASE);    \

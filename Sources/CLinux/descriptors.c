@@ -123,7 +123,7 @@ ssize_t clinux_receive_descriptors(int socket, void *bytes, size_t capacity,
   return length;
 }
 
-// MARK: What the process has
+// MARK: The process
 
 bool clinux_is_secure(void) { return getauxval(AT_SECURE) != 0; }
 

@@ -4,7 +4,7 @@
 
 #include <dlfcn.h>
 
-// Of Dispatch, without its headers. Weak: a process without it has nothing to prepare.
+// Functions of Dispatch, without its headers. Weak: a process without Dispatch has nothing to prepare.
 #define WEAK __attribute__((weak)) extern
 // Public.
 WEAK uint64_t dispatch_time(uint64_t when, int64_t delta);
@@ -27,7 +27,7 @@ void clinux_prepare_dispatch(void (*ring)(void *), void *context) {
   if (!dispatch_time || !dispatch_after_f || !dispatch_get_global_queue) return ring(context);
   if (_dispatch_get_main_queue_handle_4CF) _dispatch_get_main_queue_handle_4CF();
   void *queue = dispatch_get_global_queue(0, OVERCOMMIT);
-  // A time that has passed when Dispatch checks it, on a busy machine, needs no timer: one a year from now does.
+  // A year from now: a time that has passed when Dispatch checks it, as on a busy machine, needs no timer.
   for (size_t i = 0; i < CLOCKS; i++) dispatch_after_f(dispatch_time(clocks[i], YEAR), queue, NULL, ignore);
   // Dispatch adds them, one after another, and then sets all clocks; so the last one shows that all are set. A
   // shorter time delays READY less, but may be over too soon: then Dispatch rings just before it sets the clocks.
@@ -56,7 +56,7 @@ uint64_t clinux_signal_descriptors(int own_descriptor, uint64_t otherwise) {
     text[size < 0 ? 0 : size] = 0;
     const char *mask = strstr(text, "sigmask:\t");
     uint64_t these = mask ? strtoull(mask + strlen("sigmask:\t"), NULL, 16) : 0;
-    // Dispatch makes one for each signal.
+    // Dispatch makes a signalfd for each signal.
     if (__builtin_popcountll(these) == 1) signals |= these;
   }
   closedir(names);

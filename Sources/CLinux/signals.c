@@ -5,11 +5,10 @@
 #include <stdatomic.h>
 #include <sys/signalfd.h>
 
-// One slot per signal. The handler may run on any thread, on several at once, between any two
-// instructions: it touches nothing but these lock-free atomics, getpid(2), sigaction(2), raise(3) and, to wake the thread
-// that listens, send(2).
+// One slot per signal. The handler may run on any thread, on several at once, between any two instructions. It uses
+// only these lock-free atomics, `found`, getpid(2), sigaction(2), raise(3) and, to wake the listening thread, send(2).
 typedef struct {
-  _Atomic uintptr_t waker;    // a clinux_waker; 0 = not claimed, GIVEN_UP = not any more, and not free for others yet
+  _Atomic uintptr_t waker;    // a clinux_waker; 0 = not claimed, GIVEN_UP = no longer, but not free for others yet
   _Atomic uint32_t count;     // deliveries not yet taken
   _Atomic uint64_t sender;    // of the last delivery, see pack_sender
   _Atomic bool from_kernel;   // one of them was the kernel's own
@@ -59,12 +58,12 @@ static inline void record(slot *s, uint64_t sender, uint32_t count) {
   atomic_fetch_add(&s->count, count);
 }
 
-// Records, and wakes the thread that listens. Records for the waker `only`, unless that is 0.
+// Records, and wakes the listening thread. Records only for the waker `only`; for any if that is 0.
 static void receive(slot *s, uintptr_t only, uint64_t sender, uint32_t count) {
   atomic_fetch_add(&inside, 1);
   atomic_fetch_add(&s->inside, 1);
   uintptr_t waker = atomic_load(&s->waker);
-  // Recorded in any case: a signal that comes while the claim is given up is taken after that.
+  // A signal that arrives as the claim is given up is recorded, too: it is taken after that.
   if (only == 0 || only == waker) record(s, sender, count);
   // Before the wake-up, so that the thread that it wakes need not wait for this.
   atomic_fetch_sub(&inside, 1);
@@ -76,14 +75,14 @@ static void handle(int signo, siginfo_t *info, void *context) {
   (void)context;
   int saved = errno;
   slot *s = &slots[signo];
-  // Before anything is read that `clinux_signal_unlisten` changes, which waits for this.
+  // Before any read of what `clinux_signal_unlisten` changes: that function waits for this count.
   atomic_fetch_add(&s->inside, 1);
   struct sigaction current = {0};
   bool is_installed = sigaction(signo, NULL, &current) == 0 && current.sa_sigaction == handle;
   if (getpid() != atomic_load(&owner) || atomic_load(&s->waker) == 0) {
-    // A child forked without exec: the record would be its own copy, the descriptor its parent's. Or nobody listens any
-    // more, and other code has put this handler back, as system(3) does which began before the end. The signal has its
-    // found disposition; it is blocked until this handler returns. A handler that only calls this one has had its turn.
+    // In a child forked without exec the record would be a copy, and the descriptor the parent's. Or no thread listens
+    // any more, and other code has put this handler back, such as a system(3) that began before the end. The signal gets
+    // the disposition found; it is blocked until this handler returns. A handler that called this one has had its turn.
     if (is_installed) {
       sigaction(signo, &s->found, NULL);
       raise(signo);
@@ -120,7 +119,7 @@ int clinux_signal_descriptor(int fd, uint64_t signals) {
 bool clinux_close_signal_descriptor(int fd) {
   sigset_t none;
   sigemptyset(&none);
-  // Refused by everything that is no signalfd.
+  // signalfd(2) refuses every other kind of file.
   return fd >= 0 && signalfd(fd, &none, SFD_NONBLOCK | SFD_CLOEXEC) == fd && close(fd) == 0;
 }
 
@@ -157,7 +156,7 @@ void clinux_heed_broken_pipes(void) {
   struct sigaction found;
   if (atomic_fetch_sub(&ignoring_pipes, 1) > 1) return;
   if (sigaction(SIGPIPE, NULL, &found) == 0 && found.sa_handler == nothing) signal(SIGPIPE, SIG_DFL);
-  // Another subject that has begun meanwhile has still found the handler.
+  // Another subject that began meanwhile has found this handler, and set none.
   if (atomic_load(&ignoring_pipes) > 0) handle_pipes();
 }
 
@@ -186,7 +185,7 @@ int clinux_signal_listen(int signo, clinux_waker *waker, bool keep_ignored) {
   atomic_store(&s->from_kernel, false);
   pid_t last = atomic_load(&owner);
   if (last != 0 && last != getpid()) {
-    // A forked child: what its parent's other threads were doing here never ends.
+    // A forked child: the handlers that its parent's other threads were in never end here.
     atomic_store(&inside, 0);
     for (int i = 0; i < NSIG; i++) atomic_store(&slots[i].inside, 0);
   }
@@ -199,7 +198,7 @@ int clinux_signal_listen(int signo, clinux_waker *waker, bool keep_ignored) {
   } else if (keep_ignored && found.sa_handler == SIG_IGN) {
     error = EALREADY;
   } else {
-    // Ours was put back after the end of an earlier claim, which has found what is to be put back.
+    // Other code has put ours back after the end of an earlier claim, whose `found` still holds.
     if (found.sa_sigaction != handle) s->found = found;
     error = install(signo);
   }
@@ -221,10 +220,10 @@ void clinux_signal_unlisten(int signo) {
   slot *s = &slots[signo];
   atomic_store(&s->waker, GIVEN_UP);  // refuses new claims
   put_back(signo);
-  // A handler that loaded the waker has counted itself before. Asleep, since a thread of a lower real-time priority,
-  // whose handler this waits for, has no turn while this one yields.
+  // A handler counts itself before it loads the waker. Sleep, not yield: its thread may have a
+  // lower real-time priority, and would have no turn while this one yields.
   struct timespec moment = {.tv_nsec = 100000};
-  // A child forked meanwhile has a copy of the count alone.
+  // A child forked meanwhile has only a copy of the count.
   while (atomic_load(&s->inside) != 0 && getpid() == atomic_load(&owner)) nanosleep(&moment, NULL);
 }
 
@@ -238,7 +237,7 @@ bool clinux_signal_take(int signo, clinux_signal_record *record) {
   uint32_t count = atomic_exchange(&s->count, 0);
   if (count == 0) return false;
   uint64_t sender = atomic_load(&s->sender);
-  // A wrapper that relays a pressed key must not hide it.
+  // A wrapper that relays the signal of a pressed key must not hide the kernel's.
   if (atomic_exchange(&s->from_kernel, false)) sender = pack_sender(CLINUX_SENDER_KERNEL, 0, 0);
   *record = (clinux_signal_record){
       .count = count,

@@ -24,7 +24,7 @@ uint64_t clinux_process_number(pid_t pid) {
   if (process < 0) return 0;
   struct statfs system;
   struct stat file;
-  // PID_FS_MAGIC, which headers have not had for long. Before, all such descriptors shared a file.
+  // PID_FS_MAGIC, which older headers lack. Before Linux 6.9 all pidfds shared a file.
   bool is_known = fstatfs(process, &system) == 0 && system.f_type == 0x50494446 && fstat(process, &file) == 0;
   close(process);
   return is_known ? file.st_ino : 0;
@@ -32,8 +32,8 @@ uint64_t clinux_process_number(pid_t pid) {
 
 bool clinux_is_main_thread(void) { return syscall(SYS_gettid) == getpid(); }
 
-// Of glibc from 2.30 on, and of no other C library yet; a program that is linked statically has it only if something else
-// needs it. Without it a wall clock that jumps changes the time of the wait.
+// In glibc from 2.30 on, and in no other C library yet; a program that is linked statically has it only if something
+// else needs it. Without it a wall clock that jumps changes the time of the wait.
 extern int sem_clockwait(sem_t *restrict semaphore, clockid_t clock, const struct timespec *restrict deadline)
     __attribute__((weak));
 

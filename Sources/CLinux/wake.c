@@ -4,10 +4,10 @@
 
 #include <stdatomic.h>
 
-// A thread in poll(2) is woken by a byte through a pair of connected sockets. Not through an eventfd or a pipe: where
-// other code of the process has closed the number and has it for a file of its own, send(2) refuses all but sockets.
-// Another socket would receive the byte; but once our writing end is closed, the reading end hangs up, and the thread
-// that listens makes this waker forget both.
+// A thread in poll(2) is woken by a byte through a pair of connected sockets. Not through an eventfd or a pipe: if
+// other code of the process has closed the number, and reuses it for its own file, send(2) refuses all but sockets.
+// Another socket would receive the byte; but once our writing end is closed, the reading end hangs up, and the
+// listening thread makes this waker forget both.
 struct clinux_waker {
   _Atomic int read_end, write_end;  // -1: none
 };
@@ -52,12 +52,12 @@ int clinux_waker_read_end(clinux_waker *waker) { return atomic_load(&waker->read
 
 bool clinux_waker_drain(clinux_waker *waker) {
   char bytes[256];
-  // Once: what is left makes the descriptor readable again.
+  // Once: bytes that are left keep the descriptor readable.
   return recv(atomic_load(&waker->read_end), bytes, sizeof bytes, MSG_DONTWAIT) > 0;
 }
 
 void clinux_waker_wake(clinux_waker *waker) {
   char byte = 0;
-  // EAGAIN: it is full, so it wakes anyway.
+  // EAGAIN: the socket is full, so the thread wakes anyway.
   send(atomic_load(&waker->write_end), &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }

@@ -18,7 +18,7 @@ ssize_t clinux_write(int fd, const void *bytes, size_t count) {
   int error = errno;
   // A pipe that broke in mid-write raises SIGPIPE too.
   if (written < 0 || (size_t)written < count) {
-    // A signal that was pending before is not of this write.
+    // A signal that was pending before does not come from this write.
     for (size_t i = 0; i < 2; i++)
       if (sigismember(&pending, numbers[i]) == 1) sigdelset(&raised, numbers[i]);
     struct timespec now = {0, 0};
@@ -29,7 +29,7 @@ ssize_t clinux_write(int fd, const void *bytes, size_t count) {
   return written;
 }
 
-/// Writes what is buffered already, if the reader has room for it.
+/// Writes the buffered bytes, if the reader has room for them.
 static void flush_what_fits(void) {
   struct pollfd output = {STDOUT_FILENO, POLLOUT, 0};
   // A pipe that is writable has room for PIPE_BUF bytes, as many as glibc buffers for it. POLLERR: it has no reader.

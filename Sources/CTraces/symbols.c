@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// The function at an offset of an ELF file, from its table of all symbols, which a stripped one lacks.
+// Finds the function at an offset of an ELF file in the table of all symbols, which a stripped file lacks.
 static bool find(const uint8_t *file, size_t size, uintptr_t offset, char *name, size_t name_size) {
   const ElfW(Ehdr) *header = (const void *)file;
   if (size < sizeof *header || memcmp(file, ELFMAG, SELFMAG) != 0) return false;
@@ -66,7 +66,7 @@ char *ctraces_name(uintptr_t address, const char **object, uintptr_t *offset) {
   }
   if (file >= 0) close(file);
   if (!name[0]) {
-    // Of a stripped one, what it exports.
+    // A stripped file still has the names that it exports.
     const ElfW(Sym) *symbol = NULL;
     if (dladdr1((const void *)address, &info, (void **)&symbol, RTLD_DL_SYMENT) && info.dli_sname && symbol &&
         address - (uintptr_t)info.dli_saddr < symbol->st_size) {

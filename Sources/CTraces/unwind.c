@@ -22,12 +22,12 @@ struct bases {
 };
 extern const void *_Unwind_Find_FDE(const void *pc, struct bases *bases);
 
-// What is known of a frame: a value of 0 is unknown.
+// The known registers of a frame; 0 is unknown.
 typedef struct {
   uintptr_t pc, sp, fp;
 } frame;
 
-// The rules of a row of the table: the CFA is a register and an offset; FP and RA are saved at offsets of it, or not.
+// A row of the table: the CFA is a register plus an offset; FP and RA are saved at offsets from it, or not saved.
 typedef struct {
   unsigned cfa_register;
   long cfa_offset, fp_offset, ra_offset;
@@ -133,7 +133,7 @@ static bool read_cie(const uint8_t *at, cie *cie) {
   return true;
 }
 
-// Runs a program of call frame instructions up to `offset` in the function. False at what is not understood.
+// Runs a program of call frame instructions up to `offset` in the function. False at an unsupported instruction.
 static bool run(reader r, const cie *cie, uint64_t offset, rules *row, const rules *initial) {
   rules stack[8];
   int depth = 0;
@@ -199,7 +199,7 @@ static bool word(int memory, uintptr_t address, uintptr_t *value) {
   return address % sizeof *value == 0 && pread(memory, value, sizeof *value, (off_t)address) == sizeof *value;
 }
 
-// Whether the instruction before a return address calls a function, directly or not.
+// Whether the instruction before a return address is a direct call of a function.
 static bool calls(int memory, uintptr_t return_address, uintptr_t function) {
 #if defined(__x86_64__)
   uint8_t code[5];
@@ -214,8 +214,8 @@ static bool calls(int memory, uintptr_t return_address, uintptr_t function) {
 #endif
 }
 
-// A frame pointer that is not known, of a function that has one: the frame is the first on the stack whose return address
-// is behind a call of the function.
+// Finds the frame pointer where it is not known, for a function that has one: its frame is the first on the stack whose
+// return address follows a call of the function.
 static uintptr_t find_fp(int memory, uintptr_t sp, uintptr_t function) {
   uintptr_t stack[512];
   ssize_t size = pread(memory, stack, sizeof stack, (off_t)sp);
@@ -225,7 +225,7 @@ static uintptr_t find_fp(int memory, uintptr_t sp, uintptr_t function) {
   return 0;
 }
 
-// Goes from a frame to its caller's. False at the end, or where that is not known.
+// Goes from a frame to its caller's. False at the end, or where the caller is not known.
 static bool step(int memory, frame *f, bool is_first) {
   struct bases bases = {0};
   const uint8_t *fde = _Unwind_Find_FDE((const void *)(f->pc - !is_first), &bases);
@@ -263,7 +263,7 @@ int ctraces_walk(int memory, uintptr_t pc, uintptr_t sp, uintptr_t *addresses, i
   frame f = {.pc = pc, .sp = sp};
   int count = 0;
   while (count < most) {
-    // A return address is behind the call, which may be a function's last instruction.
+    // A return address follows the call, which may be a function's last instruction.
     addresses[count] = f.pc - (count > 0);
     count++;
     if (!step(memory, &f, count == 1)) break;
@@ -271,7 +271,7 @@ int ctraces_walk(int memory, uintptr_t pc, uintptr_t sp, uintptr_t *addresses, i
   return count;
 }
 
-// The kernel's word on a thread: the last two numbers are its stack pointer and its program counter, unless it runs.
+// Reads the kernel's line about a thread. It ends with the stack pointer and the program counter, unless it runs.
 static bool look(pid_t thread, char *text, size_t size, unsigned long *pc, unsigned long *sp) {
   char path[64];
   snprintf(path, sizeof path, "/proc/self/task/%d/syscall", thread);
@@ -293,7 +293,7 @@ int ctraces_stack(pid_t thread, int memory, uintptr_t *addresses, int most) {
     unsigned long pc, sp;
     if (!look(thread, before, sizeof before, &pc, &sp)) return 0;
     int count = ctraces_walk(memory, pc, sp, addresses, most);
-    // Only if it has waited in the same place all the while.
+    // Only if the thread has waited in the same place all the while.
     if (look(thread, after, sizeof after, &pc, &sp) && strcmp(before, after) == 0) return count;
   }
   return 0;

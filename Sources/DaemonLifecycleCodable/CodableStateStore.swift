@@ -72,7 +72,7 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
 
   /// Loads the newest value that is intact; returns `nil` when there is none.
   ///
-  /// That may be the one before the last: only ``loadStored()`` and ``loadOrSetAside(_:)`` say so.
+  /// It may be the one before the last: only ``loadStored()`` and ``loadOrSetAside(_:)`` report that.
   ///
   /// - Throws: The errors of `StateStore.load()`, and `undecodable`.
   public func load() throws(StateError) -> Value? { try loadStored()?.value }
@@ -94,8 +94,8 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
     return (value, stored)
   }
 
-  /// Loads the last value, or the one before it if the last is damaged. If neither is intact, or it can't be decoded, sets
-  /// the files aside and returns `nil`. Calls `warn` with a sentence about each damage.
+  /// Loads the last value, or the one before it if the last is damaged. If neither is intact, or it can't be decoded,
+  /// sets the files aside and returns `nil`. Calls `warn` with a sentence about each damaged file.
   ///
   /// Only errors that another attempt would not resolve are handled in this way. A state that is in use, too new, owned
   /// by another user or temporarily unreadable is not changed, and the error is thrown.

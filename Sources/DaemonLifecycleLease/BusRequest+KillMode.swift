@@ -2,7 +2,7 @@
 import DaemonSystemd
 
 extension BusRequest {
-  /// Reads how systemd ends the service's processes, and warns where that ends the elector together with the daemon. Source:
+  /// Reads how systemd ends the service's processes, and warns if it ends the elector together with the daemon. Source:
   /// org.freedesktop.systemd1(5).
   static func killMode(
     _ lease: Lease, _ warn: @escaping @Sendable (String) -> Void
@@ -20,7 +20,7 @@ extension BusRequest {
           )
         }
         return .done
-      // Until systemd answers. Other lines say that there is no bus.
+      // Asks again until systemd answers. Other lines report a missing bus.
       case .failure: return .again
       case .signal: return .done
       }

@@ -3,49 +3,49 @@ import CLease
 import CLinux
 import DaemonSystemd
 
-/// A lease's command, as it runs: what it prints, and its end. One thread at a time uses it.
+/// The running command of a lease: its output and its end. One thread at a time uses it.
 ///
-/// Its parent is a guard, which ends the command and all that it has started when the daemon wants that or is dead:
-/// `CLease.h`.
+/// Its parent is a guard process (`CLease.h`), which ends the command and all processes that it has started when the
+/// daemon requests that or is dead.
 final class Elector {
   enum Event {
     /// It has printed its line, with this token.
     case line(String)
-    /// It prints more than its line: a sentence.
+    /// A sentence: it prints more than its line.
     case excess(String)
-    /// What is wrong with it, and what of the sentence may differ each time.
+    /// The problem, and the part of its sentence that may differ each time.
     case problem(String, detail: String = "")
-    /// It has ended by itself, or could not be run. What it may have left is being ended.
+    /// The command has ended, asked or not, or could not be run. Processes that it has left may still be ending.
     case ended(String, detail: String = "")
-    /// Nothing of it is left.
+    /// No process of it is left.
     case gone
   }
 
-  /// How long all has to end after SIGTERM.
+  /// How long all its processes have to end after SIGTERM.
   static let patience = Duration.milliseconds(Int64(CLEASE_PATIENCE))
   private static let longestLine = 1024
-  /// How long its output is not read when it prints more than its line, which may be a flood.
+  /// How long its output is not read after it has printed more than its line, which may be a flood.
   private static let pause = Duration.milliseconds(100)
-  /// How long it may live on when it has closed its output before its line: as a rule it ends at once, and that says more.
+  /// How long it may run after closing its output without a line. As a rule it ends at once, and its status says more.
   private static let silence = Duration.milliseconds(200)
 
   private let lease: Lease
   private let name: String
   private let guardian: pid_t
-  /// An epoll(7) descriptor, which is readable when there are events. What is closed here leaves it first, since a fork of the
-  /// daemon may have it, too.
+  /// An epoll(7) descriptor, which is readable when there are events. Descriptors leave the set before they are closed:
+  /// a forked child may have them open.
   private let poll: Int32
   /// Readable when the guard has ended.
   private let end: OwnedDescriptor
   private let reports: OwnedDescriptor
-  /// `nil` once it was closed, or nothing more of it is of use.
+  /// `nil` once it is closed, or no longer read.
   private var output: OwnedDescriptor?
-  /// The other end is the guard's standard input and the command's. Nothing is written, and its end is theirs, also where this
-  /// object is dropped.
+  /// The other end is the standard input of the guard and the command. Nothing is written: closing this one ends both,
+  /// also when this object is released.
   private var input: OwnedDescriptor?
   private var line: [UInt8] = []
   private var (hasGuard, hasLine, hasExcess) = (false, false, false)
-  /// How many bytes came before the line.
+  /// The number of bytes read until the line was complete.
   private var count = 0
   private(set) var isKilled = false
   /// When `read` is to be called, even if there are no events.
@@ -82,20 +82,20 @@ final class Elector {
     ignore(end.rawValue)
   }
 
-  /// Has it end; `gone` follows.
+  /// Requests its end; `gone` follows.
   func finish() {
     input = nil
     _ = CLinux.kill(guardian, SIGTERM)
   }
 
-  /// Ends it at once, and all that it has started.
+  /// Kills it and all processes that it has started.
   func kill() {
     isKilled = true
     _ = CLinux.kill(guardian, SIGUSR1)
     _ = CLinux.kill(guardian, SIGCONT)
   }
 
-  /// What has happened since the last call, in order.
+  /// Returns the events since the last call, in order.
   func read() -> [Event] {
     var events: [Event] = []
     readReports(&events)
@@ -129,7 +129,7 @@ final class Elector {
   private func addToLine(_ bytes: ArraySlice<UInt8>, _ events: inout [Event]) {
     count += bytes.count
     line += bytes
-    // An empty line is none.
+    // Empty lines are skipped.
     line.removeFirst(line.prefix { $0 == UInt8(ascii: "\n") }.count)
     let end = line.firstIndex(of: UInt8(ascii: "\n")) ?? line.endIndex
     if end > Self.longestLine || end == line.endIndex && count > Self.longestLine {
@@ -154,13 +154,13 @@ final class Elector {
     line = []
   }
 
-  /// It is of no use.
+  /// Stops reading, and reports that the command is of no use.
   private func fail(_ what: String, detail: String = "", _ events: inout [Event]) {
     dropOutput()
     events.append(.problem("\(name) \(what)", detail: detail))
   }
 
-  /// Drops what follows the line, and reads no more for a while.
+  /// Drops the output after the line, and stops reading for a while.
   private func drop(_ bytes: ArraySlice<UInt8>, _ events: inout [Event]) {
     if bytes.isEmpty { return }
     if !hasExcess, bytes.contains(where: { $0 != UInt8(ascii: "\n") }) {
@@ -197,12 +197,12 @@ final class Elector {
     }
   }
 
-  /// The guard has ended. Where somebody has killed it, what is left of its group would keep the lease.
+  /// The guard has ended. If it was killed, the processes left in its group would keep the lease.
   private func readEnd(_ events: inout [Event]) {
     var ready = pollfd(fd: end.rawValue, events: Int16(POLLIN), revents: 0)
     guard CLinux.poll(&ready, 1, 0) > 0 else { return }
     readReports(&events)
-    // The number is the group's until the guard is waited for.
+    // The number stays the group's until the guard is waited for.
     _ = CLinux.kill(-guardian, SIGKILL)
     waitpid(guardian, nil, 0)
     events += [.ended("\(name) was killed with its guard"), .gone]
@@ -235,7 +235,7 @@ extension Elector {
     init(_ name: String) throws(Failure) {
       var ends: [Int32] = [-1, -1]
       guard clinux_pipe(&ends) == 0 else { throw Failure(name, clinux_errno()) }
-      // Not the numbers that a guard has, which may be free in a daemon.
+      // Above the numbers that a guard uses, which may be free in a daemon.
       let own = ends.map { clinux_duplicate($0, CLEASE_REPORTS + 1) }
       let error = clinux_errno()
       let isWhole = !own.contains(-1)
@@ -252,8 +252,8 @@ extension Elector {
     consuming func takeWrite() -> OwnedDescriptor { write }
   }
 
-  /// Starts a guard with the descriptors 0, 1 and so on, in a process group of its own, with no signal blocked or
-  /// ignored: one that can't be followed is to end by the first signal.
+  /// Starts a guard with the given descriptors as 0, 1 and `CLEASE_REPORTS`, in a process group of its own, with no
+  /// signal blocked or ignored: a guard that can't be followed must end at the first signal.
   private static func spawn(
     _ lease: Lease, _ descriptors: [Int32]
   ) throws(Failure) -> pid_t {

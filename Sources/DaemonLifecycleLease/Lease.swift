@@ -3,7 +3,7 @@ public import DaemonLifecycle
 public import DaemonSystemd
 import Synchronization
 
-/// What one daemon of several holds while it is the active one. A command, the *elector*, decides which one that is.
+/// A lease, which one daemon of several holds while it is the active one. A command, the *elector*, decides which.
 ///
 /// ```swift
 /// let lease = Lease(
@@ -21,13 +21,13 @@ import Synchronization
 /// ```
 ///
 /// The first line that the elector prints means "you are active", and has the ``token``; its end means "you are not".
-/// Until then, and from then on, the daemon is in the background. The elector runs whenever nothing else keeps the daemon
-/// there, and is run again when it has ended, after 0.1 to 2 s. It is ended, with SIGTERM, when the daemon has saved its
-/// state: in a stop, before a suspend, and in a pause for another reason, such as an operator's. With the daemon it ends,
-/// too, however that ends. Where a hook was abandoned that still runs, the lease is kept until it or the process ends.
+/// Before that line and after that end the daemon is in the background. The elector runs while nothing else keeps the
+/// daemon there, and is run again 0.1 to 2 s after it has ended. It receives SIGTERM when the daemon has saved its
+/// state: in a stop, before a suspend, and in a pause for another reason, such as an operator's. It also ends with the
+/// daemon, however that ends. While an abandoned hook still runs, the lease is kept until the hook or the process ends.
 ///
 /// A lease is not a lock: a process that was stopped, or whose network was cut, may go on for a while after another has
-/// begun. What it writes is to be fenced: see <doc:RunningOnSeveralMachines>.
+/// begun. Its writes must be fenced: see <doc:RunningOnSeveralMachines>.
 ///
 /// Safe to use from any thread.
 public final class Lease: Sendable {
@@ -40,11 +40,11 @@ public final class Lease: Sendable {
 
   struct State: Sendable {
     var token: String?
-    /// What follows the daemon, which has it.
+    /// The follower of the daemon that has the lease.
     weak var follower: LeaseFollower?
   }
   private let state = Mutex(State())
-  /// Whether a subject has had it among its interfaces, or it was said that none has.
+  /// Whether a subject has had it among its interfaces, or the warning that none has was logged.
   private let isKnown = Atomic(false)
 
   /// Makes a lease. Nothing runs before the daemon's launch.
@@ -55,10 +55,10 @@ public final class Lease: Sendable {
   ///     ends with the daemon, and its standard error is the daemon's. It inherits no other descriptor, no signal mask or
   ///     disposition, and no variable that is meant for the daemon alone, such as `NOTIFY_SOCKET`.
   ///   - tokenKey: The key of the token, where the line is a JSON object. Default `nil`: the token is the line.
-  ///   - handover: How long a pause and its save may take when the lease was lost. Then the process ends with the status
-  ///     70, since another daemon may be active. It should be less than the lease's time to live. A stop that
-  ///     has begun goes on to its saves instead. Default 3 s; `nil`: as long as the hooks have.
-  ///   - environment: The variables of which the elector has those that are meant for children.
+  ///   - handover: How long the pause and its save may take after the lease was lost. Then the process ends with status
+  ///     70, since another daemon may be active. It should be less than the lease's time to live. A stop that has begun
+  ///     goes on to its saves instead. Default 3 s; `nil`: as long as the hooks have.
+  ///   - environment: The environment. The elector gets its variables that are meant for children.
   public init(
     _ name: String, command: [String], tokenKey: String? = nil,
     handover: Duration? = .seconds(3), environment: ServiceEnvironment = .current
@@ -68,10 +68,10 @@ public final class Lease: Sendable {
     self.handover = handover.map(\.bounded)
   }
 
-  /// What the elector has printed, with which writes are fenced; `nil` while the lease is not held.
+  /// The token that the elector has printed, to fence writes with; `nil` while the lease is not held.
   ///
-  /// It is `nil` from a loss on, so work in the foreground may find it so before its pause, and the save of that pause has
-  /// none. In a stop, and in a pause for another reason, it is there until the elector is being ended, after the save.
+  /// After a loss it is `nil` at once: work in the foreground may find that before its pause, and the pause's save has
+  /// no token. In a stop, and in a pause for another reason, it stays until the elector is ended, after the save.
   public var token: String? { current.token }
 
   @inline(never) var current: State {
@@ -88,7 +88,7 @@ public final class Lease: Sendable {
     state.withLock { if $0.follower === follower { $0.token = token } }
   }
 
-  /// Whether a follower has it now: one at a time does.
+  /// Takes the lease for a follower, unless another one has it. Returns whether this one has it.
   func isTaken(by follower: LeaseFollower) -> Bool {
     isKnown.store(true, ordering: .relaxed)
     return state.withLock { state in
@@ -122,9 +122,9 @@ public final class Lease: Sendable {
 extension LifecycleInterface {
   /// A lease: the daemon is in the background while it does not hold it.
   ///
-  /// A lease is for one subject at a time; another one that has it stays in the background. A mock has it without its
-  /// command: `grant(token:)` and `revoke()` of `DaemonLifecycleTesting` take its place. The `token` of a daemon whose lease is
-  /// given up because of a pause is gone before another daemon may have one.
+  /// A lease is for one subject at a time; a second one stays in the background. A mock does not run the command:
+  /// `grant(token:)` and `revoke()` of `DaemonLifecycleTesting` take its place. When a daemon gives its lease up for a
+  /// pause, its `token` becomes `nil` before another daemon may have one.
   ///
   /// Under systemd the unit needs `KillMode=mixed`, which is checked at the start over D-Bus: with systemd's default the
   /// elector receives SIGTERM together with the daemon, and another daemon may be active before this one has saved.

@@ -4,13 +4,13 @@ import DaemonLifecycle
 import DaemonSystemd
 import Synchronization
 
-/// Has a daemon and its lease follow each other: does what the rules say, for one subject.
+/// Keeps a daemon and its lease in step: does what `LeaseRules` decides, for one subject.
 ///
-/// Whatever happens (a fact, an event of the elector, a time that has come), `look` is called, which asks where the daemon
-/// is, and acts. One thread at a time does that, and the daemon handles each request before the next step: nothing is
-/// decided by what was.
+/// `look` is called for facts, events of the elector and times that are due: it reads the daemon's position, and acts.
+/// One thread at a time does that, and the daemon handles each request before the next step, so no decision depends on
+/// an old position.
 final class LeaseFollower: LifecyclePart {
-  /// What is left for the thread that looks.
+  /// Input for the thread that is in `look`.
   private struct Inbox: Sendable {
     var isLooking = false
     var mustLookAgain = false
@@ -18,11 +18,11 @@ final class LeaseFollower: LifecyclePart {
     var isReadable = false
     /// Hooks that wait for the elector's end, and when it is killed for them.
     var hooks: [(sleeper: Sleeper, end: MonotonicTime)] = []
-    /// What a test has granted to a mock, until the daemon wants it.
+    /// The token that a test has granted to a mock, until the daemon can take it.
     var granted: String?
     var isRevoked = false
     var isClosed = false
-    /// Who has last moved the daemon to or from the background.
+    /// The cause of the last transition to the foreground, to the background or into a suspend.
     var mover: LifecycleCause?
   }
 
@@ -35,15 +35,15 @@ final class LeaseFollower: LifecyclePart {
   nonisolated(unsafe) private(set) weak var daemon: LifecycleCore?
   nonisolated(unsafe) private var alarm: Sleeper?
   nonisolated(unsafe) private var isRefused = false
-  // Of the thread that looks: it has taken `inbox` to become that, and takes it again to end.
+  // Only for the thread in `look`, which has locked `inbox` to become that thread, and locks it again to end.
   nonisolated(unsafe) private var rules: LeaseRules
   nonisolated(unsafe) private var elector: Elector?
   /// When an elector that is to end is killed.
   nonisolated(unsafe) private var end = MonotonicTime.distantFuture
   /// The time of the alarm.
   nonisolated(unsafe) private var planned = MonotonicTime.distantFuture
-  /// The problems since the lease was held, each of which is logged once whatever its details are, and when the last one is not
-  /// in the status for now: the elector has run for a while.
+  /// The problems since the lease was held, each logged once, whatever its details; and when the note of the last one
+  /// leaves the status, since the elector has run for a while.
   nonisolated(unsafe) private var problems: [String] = []
   nonisolated(unsafe) private var noteEnd = MonotonicTime.distantFuture
 
@@ -69,7 +69,7 @@ final class LeaseFollower: LifecyclePart {
         try await $0.giveUp($1.context)
       },
     ]
-    // The last on the way down: the others have saved, and have closed what they share.
+    // It is called last on the way down, when the others have saved, and have closed what they share.
     daemon.add(
       closures: hooks, owner: self, name: "lease \(lease.name)",
       phase: LifecyclePhase(order: .min))
@@ -112,7 +112,7 @@ final class LeaseFollower: LifecyclePart {
     return []
   }
 
-  /// Waits until the elector has ended, unless a hook that was abandoned still runs. It is killed in time for this.
+  /// Waits for the elector's end, by a kill if need be; not while it is kept for an abandoned hook.
   private func giveUp(_ context: LifecycleContext) async throws {
     let sleeper = Sleeper()
     let patience = min(Elector.patience, context.timeRemaining * 3 / 4)
@@ -129,15 +129,15 @@ final class LeaseFollower: LifecyclePart {
   func grant(_ token: String) { look { $0.granted = token } }
   func revoke() { look { ($0.granted, $0.isRevoked) = (nil, true) } }
 
-  /// Whether another subject may have the lease: this one has ended, and keeps it for nothing; or is a mock, of which a test
-  /// may leave some behind.
+  /// Whether another subject may take the lease: this one is a mock, of which a test may leave some behind; or it has
+  /// ended, and does not hold the lease.
   func isReplaceable(with token: String?) -> Bool {
     isMock || (token == nil && daemon?.position(for: lease.reason).isOver ?? true)
   }
 
   // MARK: Looking
 
-  /// Looks, or has the thread that looks do it again, after a change. Out of line: hooks call it.
+  /// Changes the inbox, and then steps, or has the thread that steps do it again. Out of line: hooks call it.
   @inline(never) private func look(_ change: (inout Inbox) -> Void = { _ in }) {
     let begins = inbox.withLock { inbox in
       change(&inbox)
@@ -160,7 +160,7 @@ final class LeaseFollower: LifecyclePart {
     }
     guard let daemon, !given.isClosed else { return drop() }
     if isRefused { return }
-    // The descriptors may be other files' by now. What runs ends with the process.
+    // The descriptors may refer to other files by now. The elector ends with the process.
     if daemon.position(for: lease.reason).isLost { return wakeHooks() }
     if given.isReadable || elector.map({ $0.deadline <= .now() }) == true {
       for event in elector?.read() ?? [] { take(event, daemon) }
@@ -211,7 +211,7 @@ final class LeaseFollower: LifecyclePart {
     for hook in hooks { hook.sleeper.end() }
   }
 
-  /// Has an elector that has not ended in time killed, and the alarm set.
+  /// Kills an elector that has not ended in time, and sets the alarm.
   private func plan(_ daemon: LifecycleCore, _ hooksEnd: MonotonicTime?) {
     end = rules.isKept || elector?.isKilled ?? true ? .distantFuture : min(end, hooksEnd ?? end)
     if end <= .now() {
@@ -222,13 +222,13 @@ final class LeaseFollower: LifecyclePart {
     if noteEnd <= .now() { show(nil) }
     let next = min(min(rules.deadline, end), min(noteEnd, elector?.deadline ?? .distantFuture))
     guard let alarm, next != planned else { return }
-    // The earlier of two times is kept.
+    // A queued alarm would keep the earlier of two times.
     if planned < next { daemon.remove(alarm) }
     if next < .distantFuture { daemon.schedule(alarm, at: next) }
     planned = next
   }
 
-  /// The subject is closed.
+  /// The subject is closed, or gone.
   private func drop() {
     lease.set(nil, by: self)
     elector = nil
@@ -304,7 +304,7 @@ final class LeaseFollower: LifecyclePart {
     show(what + detail)
   }
 
-  /// Has the status show what is wrong, while it is.
+  /// Shows a problem in the status; `nil` removes it.
   private func show(_ note: String?) {
     noteEnd = .distantFuture
     daemon?.take(.fact(.statusNote(.elector, note)))

@@ -2,23 +2,23 @@
 import DaemonLifecycle
 import DaemonSystemd
 
-/// Where a lease is, and what follows from where the daemon is. It has no lock, clock, thread or process.
+/// The state of a lease, and the actions for the daemon's position. It has no lock, clock, thread or process.
 ///
 /// The invariants:
 ///
-/// - The daemon leaves the background by the lease alone. Only a line removes the lease's own reason, and that is there again
-///   before the elector is ended: no SIGUSR2 brings the daemon to the foreground in between.
-/// - A lease that was lost is not taken again before the pause has ended. Work would go on across a time in which another
-///   daemon may have been active.
-/// - The elector outlives hooks that were abandoned: what they do is still the active one's.
+/// - Only the lease brings the daemon out of the background. Only a line removes the lease's own reason, and the reason
+///   is back before the elector is ended: no SIGUSR2 brings the daemon to the foreground in between.
+/// - A lease that was lost is not taken again before the pause has ended. Otherwise work would go on across a time in
+///   which another daemon may have been active.
+/// - The elector outlives abandoned hooks: they still work for the active daemon.
 struct LeaseRules {
   enum Phase {
-    /// None, or it is to end.
+    /// No elector runs, or it is to end.
     case idle
     /// The elector runs, and has printed no line.
     case waiting
     case held
-    /// The elector has ended by itself, and the daemon may still work.
+    /// The elector has ended unasked, and the daemon may still work.
     case lost
   }
 
@@ -27,9 +27,9 @@ struct LeaseRules {
     /// Add the lease's reason.
     case pause
     case end
-    /// Leave a stop nothing but its saves.
+    /// Have a stop skip everything but its saves.
     case hurry
-    /// End the process: why.
+    /// End the process, for this reason.
     case exit(String)
   }
 
@@ -38,11 +38,11 @@ struct LeaseRules {
 
   let handover: Duration?
   private(set) var phase = Phase.idle
-  /// Whether an elector, or what it has left, is there.
+  /// Whether the elector, or a process that it has left, still exists.
   private(set) var hasElector = false
   /// Whether the lease is kept for a hook that was abandoned.
   private(set) var isKept = false
-  /// Whether the process was told to end; one of a test goes on.
+  /// Whether the process was to end; in a test it goes on.
   private var hasExited = false
   private var started = MonotonicTime(nanoseconds: 0)
   private var delay = firstDelay
@@ -54,20 +54,20 @@ struct LeaseRules {
 
   init(handover: Duration?) { self.handover = handover }
 
-  // MARK: What follows
+  // MARK: The next action
 
   /// Returns what is to be done now; `nil` when there is nothing.
   ///
   /// - Parameters:
   ///   - isAsked: Whether a hook waits for the elector's end.
-  ///   - canStart: Whether there is an elector to be started.
+  ///   - canStart: Whether an elector can be started; false for a mock without a grant.
   mutating func next(
     _ position: LifecycleCore.Position, isAsked: Bool, canStart: Bool, at now: MonotonicTime
   ) -> Action? {
     (isKept, deadline) = (false, .distantFuture)
     if hasExited { return nil }
     let isSettled = position.isSettled && !position.isTerminating
-    // Somebody else has removed it.
+    // Somebody else has removed the lease's reason.
     let isExposed = !position.hasReason && !position.isTerminating && !position.isOver
     if phase != .held, isExposed { return .pause }
     switch phase {
@@ -94,7 +94,7 @@ struct LeaseRules {
         return next(position, isAsked: isAsked, canStart: canStart, at: now)
       }
       if handoverEnd <= now {
-        // What may write for it is cut off, and others still save.
+        // Work that may write for the lease is cut off, and the other observers still save.
         if position.isTerminating, !position.isOver {
           handoverEnd = .distantFuture
           return .hurry
@@ -108,7 +108,7 @@ struct LeaseRules {
     return nil
   }
 
-  // MARK: What happens
+  // MARK: Events
 
   mutating func started(at now: MonotonicTime) {
     (phase, hasElector, started) = (.waiting, true, now)
@@ -121,10 +121,10 @@ struct LeaseRules {
     return true
   }
 
-  /// It is to end.
+  /// The elector is to end.
   mutating func ends() { phase = .idle }
 
-  /// It could not be run, or has ended. Returns whether that was not asked for.
+  /// The elector could not be run, or has ended. Returns whether that was unasked.
   ///
   /// - Parameter delays: Whether it is not run again at once.
   mutating func ended(at now: MonotonicTime, delays: Bool) -> Bool {
@@ -139,13 +139,13 @@ struct LeaseRules {
     return isUnasked
   }
 
-  /// One that ends at once, even with a line, or prints what is none, is not run more and more often.
+  /// An elector that ends at once, even with a line, or prints a line that is none, is run less and less often.
   mutating func delayNext(at now: MonotonicTime) {
     if started.duration(to: now) > Self.longestDelay { delay = Self.firstDelay }
     nextStart = now.advanced(by: delay)
     delay = min(delay * 2, Self.longestDelay)
   }
 
-  /// Nothing of it is left.
+  /// No process of the elector is left.
   mutating func isGone() { hasElector = false }
 }

@@ -2,7 +2,7 @@
 import CLinux
 public import DaemonLifecycle
 
-/// What tells one content of a file from another, whatever links lead to it; `nil` where there is none.
+/// A text that changes with the content of a file, whatever links lead to it; `nil` if it can't be found.
 private func state(of path: String) -> String? {
   var file = stat()
   guard stat(path, &file) == 0 else { return nil }
@@ -18,11 +18,11 @@ extension LifecycleInterface {
   ///   .reloading(whenChanged: "/etc/mydaemon/config.json"))
   /// ```
   ///
-  /// It looks at the file once a second, through all links of its path, on any file system: whoever is notified of a file
-  /// misses the links that a ConfigMap replaces. When the file has changed, and then not for a second, the daemon reloads,
-  /// in the background too. A file that is not there any more is a change like others. What an observer's `shouldReload`
-  /// does not accept is a rejected reload. A mock does not have it: `mock.send(.reload)` takes its place. A look costs up to
-  /// five wake-ups of a processor: where that is too much, have a path unit of systemd send a signal.
+  /// It checks the file once a second, through all links of its path, on any file system: a notification of the file
+  /// would miss the links that a ConfigMap replaces. When the file has changed, and then not for a second, the daemon
+  /// reloads, in the background too. A removed file counts as changed. A change that an observer's `shouldReload` does
+  /// not accept is a rejected reload. A mock does not have it: `mock.send(.reload)` takes its place. A check costs up
+  /// to five wake-ups of a processor: if that is too much, have a path unit of systemd send a signal.
   ///
   /// - Parameter path: The file's path, on a file system that does not hang.
   public static func reloading(whenChanged path: String) -> Self {

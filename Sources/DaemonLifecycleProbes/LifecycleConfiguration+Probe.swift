@@ -14,12 +14,12 @@ extension LifecycleConfiguration {
   /// // livenessProbe: { exec: { command: [/mydaemon, --probe, alive] } }
   /// ```
   ///
-  /// `--probe ready` succeeds while the readiness file exists, `--probe alive` while the liveness file is not older than a
-  /// minute. It prints a sentence, and exits with 0 or 1; with 64 (EX_USAGE) when there is no such probe or file. Call it
-  /// before the daemon opens or creates anything, with the configuration that the daemon has. Without `--probe` among the
-  /// arguments it does nothing.
+  /// `--probe ready` succeeds while the readiness file exists, `--probe alive` while the liveness file is not older
+  /// than a minute. It prints a sentence, and exits with 0 or 1; with 64 (EX_USAGE) when there is no such probe or
+  /// file. Call it before the daemon opens or creates anything, with the configuration that the daemon has. Without
+  /// `--probe` among the arguments it does nothing.
   ///
-  /// - Parameter arguments: Those of the command line.
+  /// - Parameter arguments: The arguments of the command line.
   public func exitIfProbed(by arguments: [String]) {
     guard let option = arguments.firstIndex(where: { $0 == "--probe" || $0.hasPrefix("--probe=") })
     else { return }
@@ -27,7 +27,7 @@ extension LifecycleConfiguration {
       arguments[option] == "--probe"
         ? arguments.dropFirst(option + 1).first ?? ""
         : String(arguments[option].dropFirst("--probe=".count)))
-    // Whoever runs the probe may not read it.
+    // The output may have no reader.
     _ = clinux_write(STDOUT_FILENO, sentence + "\n", sentence.utf8.count + 1)
     exit(code)
   }
@@ -54,13 +54,13 @@ extension LifecycleConfiguration {
     }
   }
 
-  /// Not a relative one, which the daemon refuses.
+  /// The path of the last file of this kind; `nil` for a relative one, which the daemon refuses.
   private func file(_ kind: String) -> String? {
     let path = interfaces.last { $0.kind == kind }?.subject
     return path?.utf8.first == UInt8(ascii: "/") ? path : nil
   }
 
-  /// The time since a file's last change, and why it is not the daemon's.
+  /// The age of a file in seconds, and the problem if there is no regular file.
   private func look(at path: String) -> (age: Int, problem: String?) {
     var status = stat()
     guard lstat(path, &status) == 0 else {

@@ -16,7 +16,7 @@ final class LivenessFile: LifecyclePart {
     self.warn = warn
   }
 
-  /// When the launch has ended, and whenever a check has found the daemon healthy.
+  /// Touches the file when the launch has ended, and whenever a check has found the daemon healthy.
   @discardableResult func receive(_ fact: LifecycleFact) -> MonotonicTime? {
     switch fact {
     case .launched, .healthy: touch()
@@ -72,15 +72,15 @@ extension LifecycleInterface {
   /// // livenessProbe: { exec: { command: [/mydaemon, --probe, alive] } }
   /// ```
   ///
-  /// In three quarters of 30 s, or of systemd's `WatchdogSec=` if that is less, Swift's global executor, the main
-  /// actor (where anything runs on it) and the observers' `checkHealth` hooks are checked once, and again in half of that
-  /// time when a check has failed. As long as all are healthy, the file's time is set to now twice as often. The file is created when the launch has ended. It is updated in the background too, and
-  /// during the termination without a check, since the stop has its own limit.
+  /// Swift's global executor, the main actor (if anything runs on it) and the observers' `checkHealth` hooks are
+  /// checked every three quarters of 30 s, or of systemd's `WatchdogSec=` if that is less; after a failure in half of
+  /// that. While all are healthy, the file's time is updated twice as often. The file is created after the launch,
+  /// and updated in the background too; during the termination without a check, since the stop has its own limit.
   ///
   /// It is not removed at the end: only its age counts. The probe should allow for 60 s or more, since a failed probe
   /// ends the container.
   ///
-  /// - Parameter path: Its absolute path, on a local file system; another one than the ``readinessFile(_:)``'s.
+  /// - Parameter path: Its absolute path, on a local file system; not that of the ``readinessFile(_:)``.
   public static func livenessFile(_ path: String) -> Self {
     livenessFile(path, within: .seconds(30))
   }

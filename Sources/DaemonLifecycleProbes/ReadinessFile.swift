@@ -15,7 +15,7 @@ final class ReadinessFile: LifecyclePart {
     var isReady = false
     /// Whether the file was made, and not removed since.
     var isMade = false
-    /// Whether one may be there that a dead process has left.
+    /// Whether a dead process may have left the file.
     var isLeft = true
     /// The last problem, so that it is logged once.
     var lastProblem: String?
@@ -34,7 +34,7 @@ final class ReadinessFile: LifecyclePart {
   init(_ path: String, warn: @escaping @Sendable (String) -> Void) {
     self.path = path
     self.warn = warn
-    // By bytes, since a slash and what combines with it are one character.
+    // By bytes, since a slash and a combining mark after it are one character.
     let slash = path.utf8.lastIndex(of: UInt8(ascii: "/"))
     let name = path[(slash.map(path.utf8.index(after:)) ?? path.startIndex)...]
     let parent = String(path[..<name.startIndex])
@@ -49,7 +49,7 @@ final class ReadinessFile: LifecyclePart {
 
   var showsReadiness: Bool { true }
 
-  /// Removes what a process that was killed has left: before the launch, so that problems are logged at the start.
+  /// Removes the file of a process that was killed: before the launch, so that problems are logged at the start.
   @discardableResult func open() -> MonotonicTime? {
     guard let directory else {
       warn(
@@ -80,7 +80,7 @@ final class ReadinessFile: LifecyclePart {
     }
   }
 
-  /// Makes the file again where somebody else has removed it.
+  /// Makes the file again if somebody else has removed it.
   func check() -> MonotonicTime? {
     attempt { state in
       guard state.isMade, access(path, F_OK) != 0, clinux_errno() == ENOENT else { return false }
@@ -96,8 +96,8 @@ final class ReadinessFile: LifecyclePart {
     }
   }
 
-  /// Makes or removes the file, where `isDue` returns true and it is not as it should be, and logs a new problem.
-  /// Returns when that must be tried again.
+  /// Makes or removes the file if `isDue` returns true and it is not as it should be, and logs a new problem. Returns
+  /// when that must be tried again.
   private func attempt(if isDue: (inout State) -> Bool) -> MonotonicTime? {
     guard directory != nil else { return nil }
     let (retry, newProblem): (MonotonicTime?, String?) = state.withLock { state in
@@ -139,7 +139,7 @@ final class ReadinessFile: LifecyclePart {
   private func remove() -> String? {
     if unlink(path) == 0 { return nil }
     let error = clinux_errno()
-    // A file system that is read-only says so even where there is no file.
+    // On a read-only file system unlink(2) fails even if there is no file.
     return access(path, F_OK) != 0 && clinux_errno() == ENOENT ? nil : failure("remove", error)
   }
 
@@ -162,8 +162,8 @@ extension LifecycleInterface {
   /// removed as soon as a pause, a suspend or a termination is requested: before any hook is called, even while a hook of
   /// another delivery still runs, and at the beginning of `stopDelay`.
   ///
-  /// It is created atomically, with mode 0600. A process that is killed leaves it behind; the next start removes the file
-  /// at the path first, before the set-up, so every subject needs a file of its own. What fails is logged, and tried again.
+  /// It is created atomically, with mode 0600. A killed process leaves it behind; the next start removes the file at
+  /// the path before the set-up, so every subject needs its own file. Failures are logged, and tried again.
   ///
   /// - Parameter path: Its absolute path. The directory must exist, be writable for the daemon, and be on a local file
   ///   system, such as an `emptyDir` or `/run`: the threads that deliver notifications create and remove the file, and

@@ -45,7 +45,7 @@ final class LinuxFileSystem: StateFileSystem {
 
   func read(_ file: Int32, _ count: Int) throws(SystemCallError) -> [UInt8] {
     var result = 0
-    // The buffer is ours for the call, and only what the kernel has filled becomes part of the array.
+    // The buffer is ours for the call, and only the bytes that the kernel has read become part of the array.
     let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
       result = CLinux.read(file, buffer.baseAddress, count)
       initialized = max(0, result)

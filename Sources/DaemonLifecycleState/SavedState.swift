@@ -14,8 +14,8 @@ import Synchronization
 /// interval if one is given. Bytes that are on disk already are not saved again. Requests that arrive during a save
 /// share one save that begins after it. A save that fails is in the report of its delivery.
 ///
-/// The subject retains it, as every observer, and it retains the store with its lock. The closure runs, and the disk is
-/// waited for, in the hook, on the subject's threads, unless the closure is isolated elsewhere. Safe to use from any
+/// The subject retains it, like every observer, and it retains the store with its lock. In a hook the closure runs and
+/// the disk is waited for on the subject's threads, unless the closure is isolated elsewhere. Safe to use from any
 /// thread.
 public final class SavedState: StateObserver {
   let store: StateStore
@@ -39,9 +39,9 @@ public final class SavedState: StateObserver {
   ///
   /// - Parameters:
   ///   - lifecycle: The subject or mock whose notifications it receives.
-  ///   - store: The store. Load from it first; a save by a store that has not loaded loads before it saves. Where what was
-  ///     loaded can't be used, make no `SavedState`, or have `bytes` throw: it would save what the daemon has instead.
-  ///   - interval: The time between two additional saves, on the subject's clock. Default `nil`: none.
+  ///   - store: The store. Load from it first; a save by a store that has not loaded loads before it saves. If the
+  ///     loaded state can't be used, make no `SavedState`, or have `bytes` throw: it would replace that state by the
+  ///     daemon's.
   ///   - phase: Its place in the order. Default `.standard`.
   ///   - bytes: Makes the bytes of each save. An error that it throws is the hook's, and the old state is kept.
   @discardableResult public init(
@@ -93,13 +93,13 @@ public final class SavedState: StateObserver {
   var waitingForTesting: Int { rounds.withLock { $0.waiting.count } }
 
   private enum Turn {
-    /// By the round of this number, which began in time and has ended.
+    /// Served by the round of this number, which began in time and has ended.
     case served(UInt64, Result<Bool, any Error>)
     case wait(Sleeper)
     case run(UInt64)
   }
 
-  /// - Parameter wanted: The first round that will do; the next one, where it is `nil`.
+  /// - Parameter wanted: The first round that will do; `nil` for the next one.
   @inline(never) private func next(_ wanted: inout UInt64?) -> Turn {
     rounds.withLock { rounds in
       let first = wanted ?? rounds.begun + 1

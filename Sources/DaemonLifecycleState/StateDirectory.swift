@@ -62,9 +62,9 @@ final class StateDirectory: Sendable {
     }
   }
 
-  /// Returns the directory of the next call: this one, opened again if other code of the process has closed it. Throws when
-  /// the path leads to another, since a state saved here would not be found again. Only where this one was removed is it the
-  /// one that was made in its place.
+  /// Returns the directory for the next call: this one, opened again if other code of the process has closed it; or, if
+  /// this one was removed, the one made in its place. Throws if the path leads to another one while this one exists: a
+  /// state saved in this one would not be found again.
   func current() throws(StateError) -> StateDirectory {
     let found: FileStatus
     do throws(SystemCallError) {

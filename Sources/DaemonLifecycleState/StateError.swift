@@ -3,8 +3,8 @@ import CLinux
 public import DaemonLifecycle
 public import DaemonSystemd
 
-/// An error in opening, loading, saving or setting aside a state. The state that was on disk before is unchanged, but for
-/// what the call itself says. Minor versions may add cases.
+/// An error in opening, loading, saving or setting aside a state. The state that was on disk before is unchanged,
+/// except as the call documents. Minor versions may add cases.
 public enum StateError: ExitStatusError, Sendable, Equatable, CustomStringConvertible {
   /// The environment contains no state directory, or a malformed one.
   case noStateDirectory(SystemdError?)
@@ -89,7 +89,7 @@ public enum StateError: ExitStatusError, Sendable, Equatable, CustomStringConver
 
   // MARK: Causes
 
-  /// Makes an error of one that a step has thrown, which may be a system call's.
+  /// Makes an error of the error that a step has thrown, which may be that of a system call.
   static func cause(_ purpose: String, _ error: any Error) -> StateError {
     switch error {
     case let error as StateError: error

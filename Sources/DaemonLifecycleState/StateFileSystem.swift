@@ -5,7 +5,7 @@ import DaemonSystemd
 /// The system calls that a store makes: the kernel's, or those of a test.
 ///
 /// Each method is one call, and none is repeated here: the store handles EINTR and short writes, so that tests can
-/// check that. Names are names in an open directory, and only in `AT_FDCWD` paths.
+/// check that. A name is that of a file in an open directory; only with `AT_FDCWD` it is a path.
 protocol StateFileSystem: AnyObject, Sendable {
   var userID: UInt32 { get }
 
@@ -15,9 +15,9 @@ protocol StateFileSystem: AnyObject, Sendable {
     of name: String, in directory: Int32, followingLink: Bool
   ) throws(SystemCallError) -> FileStatus
 
-  /// Up to `count` bytes from where the last read ended; none at the end.
+  /// Returns up to `count` bytes from where the last read ended; none at the end.
   func read(_ file: Int32, _ count: Int) throws(SystemCallError) -> [UInt8]
-  /// How many of the bytes were written, which may be fewer.
+  /// Returns the number of bytes that were written, which may be fewer.
   func write(_ file: Int32, _ bytes: ArraySlice<UInt8>) throws(SystemCallError) -> Int
   func sync(_ file: Int32) throws(SystemCallError)
   func rename(_ name: String, to newName: String, in directory: Int32) throws(SystemCallError)

@@ -24,8 +24,8 @@ struct StateFiles {
   private var lastGeneration: UInt64 = 0
   /// The slot where the newest state is, or may be: a file that can't be read, or is too new, may be the newest.
   private var newestSlot: Int?
-  /// The file that the last save put in place, or the last load read, and its header. `nil` where the same bytes are worth
-  /// a save: they have an earlier version, the file beside them is broken, or a save has failed since.
+  /// The file that the last save put in place, or the last load read, and its header. `nil` if even the same bytes are
+  /// to be saved: they have an earlier version, the file beside them is broken, or a save has failed since.
   private var inPlace: (file: FileIdentity, header: [UInt8])?
   /// The file that the next save writes, empty; `nil` where it could not be made.
   ///
@@ -52,8 +52,8 @@ struct StateFiles {
 
   // MARK: The lock
 
-  /// Takes the lock if it is not held in the directory that the path leads to. Returns true when it was not, so that others
-  /// may have saved meanwhile.
+  /// Takes the lock if it is not held in the directory that the path leads to. Returns true if it was not: others may
+  /// have saved meanwhile.
   mutating func takeLock() throws(StateError) -> Bool {
     if isClosed {
       throw .unusable("The store of the state in \(directory.path) was closed: open another.")
@@ -86,7 +86,7 @@ struct StateFiles {
     do throws(SystemCallError) { return try folder.open(temporaryName, .create) } catch {
       guard error.number == EEXIST else { throw error }
     }
-    // Of a save that was killed or has failed, perhaps of another process.
+    // It was left by a save that was killed or has failed, perhaps in another process.
     folder.remove(temporaryName)
     return try folder.open(temporaryName, .create)
   }
@@ -133,9 +133,9 @@ struct StateFiles {
       path: directory.path(of: slotName(newest.slot)), broken: broken)
   }
 
-  /// - Parameter isSecond: A disk, or the network before it, may fail for a moment, and what can be read then must not
-  ///   be overwritten: only what can't be read twice is broken. What can't be opened is an
-  ///   error: that happens to whole disks.
+  /// - Parameter isSecond: Whether this is the second attempt. A disk, or the network before it, may fail for a moment,
+  ///   and a readable file must not be overwritten: so only a file that can't be read twice is broken. A file that
+  ///   can't be opened is an error: that happens to whole disks.
   private func read(
     _ slot: Int, isSecond: Bool = false
   ) throws(StateError) -> StateRecord.Reading? {
@@ -165,7 +165,7 @@ struct StateFiles {
     _ file: StateHandle, size: Int, _ path: String
   ) throws -> StateRecord.Reading {
     let header = try file.read(StateRecord.headerSize)
-    // A file that is no state may be of any size: its beginning shows that.
+    // A file that is not a state may be of any size: its beginning shows that.
     guard let length = StateRecord.length(inHeader: header) else {
       return StateRecord.read(header)
     }
@@ -178,8 +178,8 @@ struct StateFiles {
     return StateRecord.read(header + (try file.read(payload + 1)))
   }
 
-  /// Syncs a file that was loaded, and its name. A process that was killed before it synced the name, or somebody who
-  /// copied the file, may have left them only in memory, and what was loaded once must survive a power cut.
+  /// Syncs a file that was loaded, and its name. A process that was killed before it synced the name, or a tool that
+  /// copied the file, may have left them only in memory. A state that was loaded once must survive a power cut.
   private mutating func makeDurable(_ slot: Int, _ header: [UInt8]?) throws(StateError) {
     let name = slotName(slot)
     do throws(SystemCallError) {
@@ -188,7 +188,7 @@ struct StateFiles {
       try file.sync()
       try folder.syncNames()
     } catch {
-      // A read-only file system has nothing to be written.
+      // On a read-only file system nothing is to be written.
       guard error.number == EROFS || error.number == EINVAL else {
         throw .failed("make \(directory.path(of: name)) durable", error)
       }
@@ -198,7 +198,7 @@ struct StateFiles {
 
   // MARK: Save
 
-  /// Whether these bytes are on disk, in the file that was loaded or saved last. One that can't be read is not.
+  /// Whether these bytes are on disk, in the file that was loaded or saved last; false if that can't be read.
   func areSaved(_ bytes: [UInt8]) -> Bool {
     guard let durableSlot, let inPlace,
       let file = try? folder.open(slotName(durableSlot), .read),
@@ -232,7 +232,7 @@ struct StateFiles {
       try folder.syncNames()
       inPlace = (file, header)
     } catch {
-      // What was written takes room.
+      // The written file takes room.
       if prepared == nil { folder.remove(temporaryName) }
       prepareFile()
       switch error.number {
@@ -255,7 +255,7 @@ struct StateFiles {
     // Called once: after an error the kernel may mark pages as clean that were never written, so the next save uses a
     // new file.
     try file.sync()
-    // Otherwise what other code has in its place may have got the bytes.
+    // Otherwise the file that other code has under this number may have got the bytes.
     guard file.isOwn else { throw SystemCallError(number: EBADF) }
     return file.opened.identity
   }
@@ -284,7 +284,7 @@ struct StateFiles {
     func candidate(_ number: Int) -> String {
       number == 1 ? "\(name).bad" : "\(name).bad.\(number)"
     }
-    // By halves between one that is used and one that is not, since there may be thousands.
+    // A binary search between a used name and a free one, since there may be thousands.
     var (used, free) = (0, 1)
     while try folder.status(of: candidate(free)) != nil { (used, free) = (free, free * 2) }
     while free - used > 1 {

@@ -4,14 +4,14 @@ import Synchronization
 
 /// An open file or directory, closed with its last reference. Calls that a signal interrupts are repeated.
 ///
-/// Other code of the process may close the number by mistake, as with a second close(2), and have it for a file of its own:
-/// that one is neither used nor closed.
+/// Other code of the process may close the number by mistake, as with a second close(2), and reuse it for its own file.
+/// That file is neither used nor closed.
 final class StateHandle: Sendable {
   let files: any StateFileSystem
   let number: Int32
-  /// What the number led to when it was opened.
+  /// The status of the file when it was opened.
   let opened: FileStatus
-  /// Whether it was found to lead elsewhere: for good, since the file that is opened in its place may have its number.
+  /// Whether the number was found not to be this file's. It stays so: the file, opened again, may get the same number.
   private let isLost = Atomic<Bool>(false)
 
   /// Takes over a number that was just opened.
@@ -26,7 +26,7 @@ final class StateHandle: Sendable {
 
   deinit { if isOwn { files.close(number) } }
 
-  /// Whether the number still leads to what was opened.
+  /// Whether the number still leads to the file that was opened.
   var isOwn: Bool {
     if isLost.load(ordering: .relaxed) { return false }
     do throws(SystemCallError) {
@@ -45,7 +45,7 @@ final class StateHandle: Sendable {
     var rest = bytes[...]
     while !rest.isEmpty {
       let count = try retrying(files.write(number, rest))
-      // Of a regular file the kernel does not return 0; if it did, this would never end.
+      // The kernel does not return 0 for a regular file; if it did, this would never end.
       if count == 0 { throw SystemCallError(number: EIO) }
       rest = rest.dropFirst(count)
     }

@@ -3,8 +3,8 @@ import CLinux
 
 /// The advisory lock on a state: a file beside it, locked with flock(2) as long as this value lives, and never removed.
 ///
-/// The kernel releases it when the process ends, however it ends, and with it each child that was forked meanwhile and
-/// has not called execve(2).
+/// The kernel releases it when the process has ended, in whatever way, and with it each child that was forked meanwhile
+/// and has not called execve(2).
 final class StateLock: Sendable {
   private let file: StateHandle
   private let name: String
@@ -36,7 +36,7 @@ final class StateLock: Sendable {
     } catch let error as SystemCallError where error.number == EWOULDBLOCK {
       throw .inUse(directory.path)
     } catch let error as SystemCallError where error.number == EACCES {
-      // Of a process that ran as another user, perhaps root.
+      // The file is that of a process that ran as another user, perhaps root.
       guard let owner = try? directory.handle.status(of: name)?.owner,
         owner != directory.handle.files.userID
       else { throw .failed(purpose, error) }
@@ -48,8 +48,8 @@ final class StateLock: Sendable {
   /// execve(2).
   deinit { if file.isOwn { file.files.unlock(file.number) } }
 
-  /// Whether the file is still open, without which it is not locked, and its path still leads to it, so that another process
-  /// would find it locked.
+  /// Whether the lock still holds: the file is open, and its path still leads to it, so that another process would find
+  /// it locked.
   func isStill(in directory: StateDirectory) throws(SystemCallError) -> Bool {
     let current = try directory.handle.status(of: name)?.identity
     return file.isOwn && current == file.opened.identity

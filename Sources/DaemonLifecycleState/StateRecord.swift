@@ -23,8 +23,8 @@ struct StateRecord: Equatable {
   let generation: UInt64
   let bytes: [UInt8]
 
-  /// Whether it was saved after the other one. Modulo 2^64 the distance decides, so that each generation, also that of a
-  /// file made by hand, has a next one.
+  /// Whether it was saved after the other one. The distance modulo 2^64 decides, so that each generation has a next
+  /// one, even that of a file made by hand.
   func isNewer(than other: StateRecord) -> Bool {
     Int64(bitPattern: generation &- other.generation) > 0
   }

@@ -54,7 +54,7 @@ public final class StateStore: Sendable {
   /// - Parameters:
   ///   - name: The beginning of the files' names: letters, digits, '.', '-' and '_', not '.' first, at most 200
   ///     characters. Default `state`.
-  ///   - version: The version of the program's format, which a loaded state may be older than. Default 1.
+  ///   - version: The version of the program's format; that of a loaded state may be older. Default 1.
   ///   - limit: The largest size of a state, in bytes. Default 64 MiB.
   ///   - environment: The environment to read the variable from. Default: this process's.
   /// - Throws: `noStateDirectory`, `inUse`, or an error about the directory.
@@ -172,8 +172,8 @@ public final class StateStore: Sendable {
     }
   }
 
-  /// Loads before a save. A state that can't be read is not replaced, so when no file can be opened, the descriptor of
-  /// the one that was prepared is used for reading.
+  /// Loads before a save. A state that can't be read is not replaced, so when there is no descriptor for reading, that
+  /// of the prepared file is used.
   private func loadForSave(_ state: inout State) throws(StateError) {
     do throws(StateError) { _ = try load(&state) } catch {
       guard case .system(_, let errno) = error, SystemdError.isShortage(errno),
@@ -187,7 +187,7 @@ public final class StateStore: Sendable {
 
   /// Releases the lock, so that another store can open the state. Further calls throw `unusable`.
   ///
-  /// A store that is deallocated does so too, which may be a moment after the hook of its observer has returned.
+  /// Deallocation releases it too, perhaps a moment after the hook of the store's observer has returned.
   public func close() { state.withLock { $0.files.close() } }
 
   // MARK: Setting aside

@@ -17,9 +17,9 @@ public import DaemonSystemd
 /// Pass ``environment`` to a child. Several managers can exist at the same time; they change nothing outside of
 /// themselves. Safe to use from any thread.
 ///
-/// What systemd would ignore because of its time or place, silently or with a line in the journal, is a sentence in
-/// ``violations``, since such mistakes make a daemon hang or lose descriptors unnoticed. A malformed field is refused by
-/// `NotifySocket` already.
+/// A message that systemd would ignore because of its time or place, silently or with a line in the journal, adds a
+/// sentence to ``violations``: such mistakes make a daemon hang or lose descriptors unnoticed. `NotifySocket` already
+/// refuses a malformed field.
 public final class FakeServiceManager: Sendable {
   private let receiver: NotificationReceiver
 

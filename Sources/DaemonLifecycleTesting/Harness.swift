@@ -12,17 +12,17 @@ package final class Harness: LifecycleHarness {
   }
 
   private struct Launch {
-    /// What the mock shows until its test asks for something: then it is launched.
+    /// The state that the mock shows until its test's first event, which launches it.
     var initialState: LifecycleState?
     /// Whether that launch is under way.
     var isUnderWay = false
-    /// What was asked for meanwhile, in order.
+    /// The inputs that arrived meanwhile, in order.
     var delayed: [DelayedInput] = []
   }
 
   private let record = Mutex(Record())
   private let launch: Mutex<Launch>
-  /// Tests that wait: until so many tasks sleep on the clock, or until nothing is being delivered.
+  /// The waits of tests: until so many tasks sleep on the clock, or until nothing is being delivered.
   private let waiters = Mutex<[(sleeper: Sleeper, count: Int?)]>([])
   /// A number that grows each time a test moves the clock.
   let steps = Atomic<Int>(0)
@@ -50,7 +50,7 @@ package final class Harness: LifecycleHarness {
 
   @inline(never) package var initialState: LifecycleState? { launch.withLock(\.initialState) }
 
-  /// What was added before receives the launch and the foreground together, in order.
+  /// Observers that were added before receive the launch and the foreground together, in order.
   @inline(never) package func endSetUp(of core: LifecycleCore) {
     if initialState == nil { return }
     core.launch {
@@ -62,7 +62,7 @@ package final class Harness: LifecycleHarness {
     }
   }
 
-  /// A termination, above all, would overtake the launch. The core has a post wait by itself, unless others do.
+  /// A termination, for one, would overtake the launch. A post waits in the core, and is kept here only behind others.
   package func delays(_ input: DelayedInput) -> Bool {
     launch.withLock { launch in
       guard launch.isUnderWay, !launch.delayed.isEmpty || !input.isPost else { return false }
@@ -81,8 +81,8 @@ package final class Harness: LifecycleHarness {
 
   // MARK: Waits
 
-  /// Has a wait end when `count` tasks or more sleep on the clock; `nil`: when nothing is being delivered and nothing waits
-  /// to be, except behind a hold.
+  /// Ends a wait when `count` tasks or more sleep on the clock; `nil`: when nothing is being delivered and nothing
+  /// waits to be, except behind a hold.
   @inline(never) func add(_ waiter: Sleeper, whenSleeping count: Int?) {
     waiters.withLock { $0.append((waiter, count)) }
   }

@@ -3,8 +3,8 @@ import DaemonLifecycle
 public import DaemonLifecycleLease
 
 extension Lease {
-  /// Gives a mock the lease, as a line of its elector would, once the daemon wants it: it is launched, and nothing else keeps
-  /// it in the background.
+  /// Gives a mock the lease, as a line of its elector would, once the daemon can take it: it is launched, and nothing
+  /// else keeps it in the background.
   ///
   /// ```swift
   /// configuration.interfaces.append(.pausing(without: lease))
@@ -16,7 +16,7 @@ extension Lease {
   /// #expect(mock.state == .background)
   /// ```
   ///
-  /// It launches the mock, as a test's other events do, unless that is for ``MockLifecycleSubject/launch()`` to do.
+  /// It launches the mock, as a test's other events do, unless that is left to ``MockLifecycleSubject/launch()``.
   public func grant(token: String = "1") {
     launch()
     grantToMock(token)

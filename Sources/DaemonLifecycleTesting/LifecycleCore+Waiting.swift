@@ -5,9 +5,9 @@ import Synchronization
 
 private typealias PendingError = MockLifecycleSubject.PendingError
 
-// What a test uses to wait for a core, and to move its clock.
+// For tests: waits for a core, and moves of its clock.
 extension LifecycleCore {
-  /// That of a test's own core, too.
+  /// The harness, also of a core that a test has made itself.
   private var bench: Harness {
     guard let bench = harness as? Harness else { preconditionFailure("A core without a harness.") }
     return bench
@@ -80,7 +80,7 @@ extension LifecycleCore {
     waiter.end(throwing: PendingError(reason: reason, pending: pending + sleeping))
   }
 
-  /// Moves the virtual clock from timer to timer. What a timer wakes runs before the next one.
+  /// Moves the virtual clock from timer to timer. Tasks that a timer wakes run before the next one.
   package nonisolated(nonsending) func advance(by duration: Duration) async {
     endSetUp()
     let target = now.advanced(by: duration)

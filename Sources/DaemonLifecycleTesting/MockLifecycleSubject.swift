@@ -17,9 +17,9 @@ public import DaemonSystemd
 /// ```
 ///
 /// A mock in the foreground delivers nothing until the test calls `send`, `inject`, `post`, `advance`, `run`,
-/// `waitUntilSettled`, `waitUntilSleeping` or a method such as `pause()`. Then it is launched: all observers that were added
-/// receive the launch and the foreground, together and in order, and a hook of the launch that fails ends it. A test that
-/// waits in another way calls `try await mock.waitUntilInForeground()` first.
+/// `waitUntilSettled`, `waitUntilSleeping` or a method such as `pause()`. Then it is launched: all observers that were
+/// added receive the launch and the foreground, together and in order, and a hook of the launch that fails ends it. A
+/// test that waits in another way calls `try await mock.waitUntilInForeground()` first.
 ///
 /// A method that waits in vain throws, after `patience`, a ``PendingError`` that lists what is pending.
 ///
@@ -32,11 +32,11 @@ public final class MockLifecycleSubject: LifecycleObservable {
   private let harness: Harness
   private let patience: Duration
 
-  /// Makes a mock in a given state. One in the state `.launching` is launched by ``launch()``, one in the foreground or the
-  /// background before its test's first event; in the background, as one that was paused (`BackgroundReason.operator`).
+  /// Makes a mock in a given state. In the state `.launching` ``launch()`` launches it; in the foreground or the
+  /// background its test's first event does. A mock in the background is paused (`BackgroundReason.operator`).
   ///
-  /// A service manager receives what systemd would, beginning with the launch. The mock is
-  /// passed the descriptors that the manager has stored at this moment, so two mocks are two runs of a daemon.
+  /// A service manager receives the messages for systemd, beginning with the launch. The mock is passed the descriptors
+  /// that the manager has stored at this moment, so two mocks are two runs of a daemon.
   ///
   /// - Parameters:
   ///   - state: The daemon's state. Default: the foreground.
@@ -63,7 +63,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
     let harness = Harness(isAtWork ? state : nil)
     self.patience = patience
     self.harness = harness
-    // Read now, and not at the first use: what this run stores is for the next.
+    // Read now, and not at the first use: descriptors that this run stores are for the next.
     let passed = serviceManager.map { manager in
       manager.willRestart()
       return Result { () throws(SystemdError) in try manager.storedDuplicates() }
@@ -177,7 +177,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
   }
 
   /// Moves the mock's clock: hooks reach their deadlines, sleeps on `clock` end and ticks are due, one after another.
-  /// What each timer wakes runs, and a loop sleeps again, before the next timer.
+  /// Tasks that a timer wakes run, and loops sleep again, before the next timer.
   ///
   /// A task that has not reached its first sleep yet is not woken: wait for it with ``waitUntilSleeping(_:)`` first.
   nonisolated(nonsending) public func advance(by duration: Duration) async {
@@ -186,7 +186,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
 
   /// Returns when `count` tasks or more sleep on the mock's clock. Call it before ``advance(by:)``.
   ///
-  /// A `SavedState` with `every:` is one of them, and so is the watch over a body that is run again, once it has failed.
+  /// A `SavedState` with `every:` is one of them, and so is work that has failed and waits to be run again.
   nonisolated(nonsending) public func waitUntilSleeping(_ count: Int = 1) async throws(PendingError)
   {
     try await core.waitUntilSleeping(count, patience: patience)
@@ -198,7 +198,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
   ) async throws(PendingError) -> LifecycleReport {
     let first = harness.current.reports.count
     try await core.untilIdle(patience: patience, for: call)
-    // A launch that fails ends a daemon, and is to be seen by a test of what comes afterwards.
+    // A launch that fails ends a daemon: the report of the next event includes it.
     let hasFailed = harness.current.reports.dropFirst(first).contains {
       Self.isOfLaunch($0) && !$0.problems.isEmpty
     }
@@ -217,7 +217,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
     where isIncluded: (LifecycleReport) -> Bool = { _ in true }
   ) -> LifecycleReport {
     let reports = harness.current.reports.dropFirst(count).filter(isIncluded)
-    // The only one has a title.
+    // A single report keeps its span, and so the title of its timeline.
     if reports.count == 1, let report = reports.first { return report }
     return LifecycleReport(cause: cause, entries: reports.flatMap(\.entries))
   }
@@ -228,14 +228,14 @@ public final class MockLifecycleSubject: LifecycleObservable {
     LifecycleCause(.signal(signal, pid: pid, uid: uid))
   }
 
-  /// Sets the systemd job of the service, which `unitJob(within:)` returns once the mock drains or terminates. It is `nil`
-  /// at first.
+  /// Sets the systemd job of the service, which `unitJob(within:)` returns once the mock drains or terminates. At first
+  /// it is `nil`.
   public func setUnitJob(_ job: UnitJob?) { core.unitJobIsKnown(job, isFinal: true) }
 
   // MARK: The record
 
-  /// The calls of the mock's methods by the code under test so far, in order: `addObserver(Poller)`,
-  /// `observe(closure at Clockd/Clock.swift:12)`, `removeObserver(Poller)`, `post(Rotated())`, `holdDeliveries()` and `terminate()`. A
+  /// The calls of the mock's methods by the code under test so far, in order: `addObserver(Poller)`, `post(Rotated())`,
+  /// `observe(closure at Clockd/Clock.swift:12)`, `removeObserver(Poller)`, `holdDeliveries()` and `terminate()`. A
   /// closure is named after its owner's type, or its file and line.
   public var calls: [String] { harness.current.calls }
 
@@ -245,7 +245,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
   /// The reports so far, in order: one for each event that was delivered.
   public var reports: [LifecycleReport] { harness.current.reports }
 
-  /// The status with which a third signal would have ended the process; `nil` if there was none.
+  /// The status with which a third signal, a lost lease or the end of `exitGrace` would have ended the process, or `nil`.
   public var immediateExitStatus: Int32? { harness.current.exitStatus }
 
   // MARK: Ending a test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The rules by which systemd follows a service's messages. It records those that systemd would ignore or misread; that
-/// each field is well-formed is checked when it is sent. Pure: no I/O.
+/// The rules by which systemd follows a service's messages. It records messages that systemd would ignore or misread.
+/// That each field is well-formed is checked when it is sent. Pure: no I/O.
 struct NotificationRules: Sendable {
   typealias Message = FakeServiceManager.Message
 

@@ -2,7 +2,7 @@
 public import DaemonLifecycle
 
 extension LifecycleConfiguration {
-  /// Logs where the threads wait that run hooks, work and other Swift tasks: when a hook is cancelled at its deadline or by
+  /// Logs where threads that run hooks, work and other Swift tasks wait: when a hook is cancelled at its deadline or by
   /// a second terminating signal, and for the request `.describe`.
   ///
   /// ```swift
@@ -13,10 +13,10 @@ extension LifecycleConfiguration {
   ///
   /// The threads are not interrupted: the kernel says where each waits (proc_pid_syscall(5)), and the call frame
   /// information of the code leads from there to its callers. So a thread that runs is not found, and a hook that is
-  /// suspended has none. Functions that the optimizer has inlined or called last have no frame. Of a stripped program
-  /// the places are offsets, for addr2line(1). Where /proc is not accessible, nothing is logged.
+  /// suspended has no thread. Functions that the optimizer has inlined, or that end in a tail call, have no frame. In a
+  /// stripped program the places are offsets, for addr2line(1). Where /proc is not accessible, nothing is logged.
   ///
-  /// It needs a few milliseconds for each thread, on a thread of the subject's own. x86-64; on arm64 it was compiled, and
-  /// not run.
+  /// It needs a few milliseconds for each thread, on a thread of the subject's own. It works on x86-64; for arm64 it
+  /// was compiled, but not run.
   public mutating func traceThreads() { trace = { ThreadTraces.sentences() } }
 }

@@ -2,11 +2,11 @@
 internal import CLinux
 internal import CTraces
 
-/// Where the threads of this process wait that run Swift jobs.
+/// Finds where threads of this process that run Swift jobs wait.
 enum ThreadTraces {
   private static let mostThreads = 64
   private static let mostFrames = 64
-  /// So many functions are named of a stack, the innermost.
+  /// How many functions of a stack are named, from the innermost.
   private static let mostNames = 12
 
   /// A sentence for each thread that runs a job.
@@ -17,7 +17,7 @@ enum ThreadTraces {
     var found: [pid_t: String] = [:]
     var known: [UInt: Frame] = [:]
     var running = Array(threads().prefix(mostThreads))
-    // One that is about to wait, or for a processor, has some time for that.
+    // A thread that is about to wait, or that waits for a processor, has some time for that.
     for _ in 0..<10 where !running.isEmpty {
       running.removeAll { thread in
         guard let stack = stack(of: thread, memory, &known) else { return false }
@@ -47,13 +47,13 @@ enum ThreadTraces {
   }
 
   struct Frame {
-    /// As in the sources, or the linker's; `nil` where it is not known.
+    /// The name as in the sources, or the linker's; `nil` where it is not known.
     let name: String?
     /// The file name of the program or library.
     let object: String
     let offset: UInt
 
-    /// Whether it is the runtime's, which has begun a job.
+    /// Whether it is the runtime's function that runs a job.
     var isJob: Bool {
       name.map { $0.hasPrefix("swift_job_run") || $0.hasPrefix("swift::runJob") } ?? false
     }
@@ -68,7 +68,7 @@ enum ThreadTraces {
     }
   }
 
-  /// The stack of a thread that waits; `nil` of one that runs, empty of the calling one. `known` has what was found so far.
+  /// The stack of a thread that waits; `nil` of others, empty of the calling one. `known` has the frames found so far.
   static func stack(of thread: pid_t, _ memory: Int32, _ known: inout [UInt: Frame]) -> [Frame]? {
     withUnsafeTemporaryAllocation(of: UInt.self, capacity: mostFrames) { addresses in
       let count = ctraces_stack(thread, memory, addresses.baseAddress, Int32(mostFrames))
@@ -89,7 +89,7 @@ enum ThreadTraces {
     }
   }
 
-  /// The names for people: of the C library the function that was called, and those of the program.
+  /// The names to show: the C library's function that was called, and the program's functions.
   static func names(in stack: ArraySlice<Frame>) -> [String] {
     let system = stack.prefix { $0.isSystem }.last { $0.name != nil }?.name
     var others: [String] = []

@@ -8,8 +8,8 @@ import CLinux
 ///
 /// Programs sometimes close descriptors by mistake: with closefrom(3) in a library, or with a second close(2). A
 /// datagram must then not be written to the file that reuses the number, such as a client's connection. So each use
-/// first checks that the number still refers to this socket, and without it makes one for the datagram. A race remains
-/// between the check and the use, which only such a mistake can lose.
+/// first checks that the number still refers to this socket; if not, it makes a socket for the datagram. A race remains
+/// between the check and the use, but only such a mistake can cause it.
 final class DatagramSocket: Sendable {
   let number: Int32
   private let identity: FileIdentity

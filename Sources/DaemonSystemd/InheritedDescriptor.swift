@@ -23,9 +23,9 @@ extension OwnedDescriptor {
   /// Takes over an inherited descriptor to which readiness is written, and makes it close-on-exec.
   ///
   /// A descriptor that is close-on-exec already was not inherited: code of this process opened it, or it was taken over
-  /// before. It is not changed.
+  /// before. It is refused, and not changed.
   ///
-  /// The same applies to those of `LISTEN_FDS`, which ``PassedDescriptors`` owns.
+  /// A descriptor of `LISTEN_FDS`, which ``PassedDescriptors`` owns, is refused, too.
   ///
   /// - Parameters:
   ///   - source: The source of the number, for the error.

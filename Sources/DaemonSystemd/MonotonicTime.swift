@@ -70,7 +70,7 @@ import CLinux
 }
 
 extension Duration {
-  /// At least zero and at most 136 years: a sum of any number of such is no overflow.
+  /// The duration, at least zero and at most 2^32 s (136 years), so that sums of such durations do not overflow.
   package var bounded: Duration { min(max(.zero, self), .seconds(1 << 32)) }
 
   /// The duration in whole nanoseconds, clamped to the range of 64 bits: about ±292 years.

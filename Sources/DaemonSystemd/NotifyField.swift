@@ -27,11 +27,11 @@ public enum NotifyField: Sendable, Hashable {
   /// `EXIT_STATUS=` (254): 0...255; informational, for the manager of a container or a virtual machine.
   case exitStatus(Int32)
 
-  /// Any other field: one of systemd's, such as `NOTIFYACCESS`, `ERRNO`, `RESTART_RESET`, `MAINPID`, `WATCHDOG_USEC` or `WATCHDOG` with
-  /// the value `trigger`, or a private one, whose name should begin with `X_` and a namespace.
+  /// Any other field: one of systemd's, such as `NOTIFYACCESS`, `ERRNO`, `RESTART_RESET`, `MAINPID`, `WATCHDOG_USEC` or
+  /// `WATCHDOG` with the value `trigger`, or a private one, whose name should begin with `X_` and a namespace.
   ///
-  /// The name consists of A–Z, 0–9 and `_`, and has no case here; the value has no control characters. Fields that need
-  /// a descriptor are not sent this way; ``Preservation`` stores descriptors.
+  /// The name begins with A–Z and goes on with A–Z, 0–9 and `_`. It can't be a name of the other cases, except
+  /// `WATCHDOG`, or one that needs a descriptor: ``Preservation`` stores those. The value has no control characters.
   case custom(name: String, value: String)
 }
 
@@ -90,7 +90,7 @@ extension NotifyField {
     guard time > .zero else {
       throw .invalidArgument("\(name)= can't be zero or negative, as \(time) is.")
     }
-    // The highest means infinity in systemd. Before its components are taken, which have at most 2^63 seconds.
+    // `UInt64.max` means infinity in systemd. Checked first, since `components` traps beyond 2^63 seconds.
     guard time < .microseconds(UInt64.max) else {
       throw .invalidArgument("\(name)= can't be \(time): that is more than 2^64 microseconds.")
     }

@@ -37,7 +37,7 @@ package struct NotifyMessage {
     self.bytes = bytes
   }
 
-  /// Appends the only status, which is last, as far as there is room.
+  /// Appends the status, which is the last field, cut to the room that is left.
   private static func append(status text: String, to bytes: inout [UInt8]) throws(SystemdError) {
     bytes.append(contentsOf: "STATUS=".utf8)
     let room = maximumSize - bytes.count
@@ -45,7 +45,7 @@ package struct NotifyMessage {
     var line = VisibleText.line(String(text.unicodeScalars.prefix(max(room, 0))))
     line = escaped(line)
     while line.utf8.count > room, !line.isEmpty { line.unicodeScalars.removeLast() }
-    // No half of an escape.
+    // Not in the middle of an escape.
     if line.utf8.reversed().prefix(while: { $0 == UInt8(ascii: "\\") }).count % 2 == 1 {
       line.unicodeScalars.removeLast()
     }
@@ -56,7 +56,7 @@ package struct NotifyMessage {
     bytes.append(contentsOf: line.utf8)
   }
 
-  /// systemd takes a backslash for an escape, of a line break, too; and drops a message that ends with one.
+  /// systemd reads a backslash as an escape, even before a line break, and drops a message that ends with one.
   private static func escaped(_ text: String) -> String {
     guard text.utf8.contains(UInt8(ascii: "\\")) else { return text }
     return String(
@@ -70,7 +70,7 @@ package struct NotifyMessage {
   /// The message of a barrier (systemd 246), which has no other field.
   static let barrier = NotifyMessage("BARRIER=1")
 
-  /// The message that stores the descriptor that is sent with it (systemd 219; unless polled, 246).
+  /// The message that stores the descriptor sent with it (systemd 219; 246 if it is not polled).
   static func storing(_ name: String, polled: Bool) throws(SystemdError) -> NotifyMessage {
     let name = try DescriptorName.checked(name)
     return NotifyMessage("FDSTORE=1\nFDNAME=\(name)" + (polled ? "" : "\nFDPOLL=0"))

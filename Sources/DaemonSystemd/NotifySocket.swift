@@ -48,7 +48,7 @@ public struct NotifySocket: Sendable {
 
   /// Sends all fields in one message.
   ///
-  /// The fields are checked even without a service manager, so that mistakes are found without one.
+  /// The fields are always checked, so that mistakes are found without a service manager, too.
   ///
   /// - Parameters:
   ///   - fields: At least one field, none of them twice, since systemd would read only one. All together may have at

@@ -13,7 +13,7 @@ package final class PassedDescriptors: Sendable {
     package let name: String
     /// The number, valid until the descriptor is taken; it may be inspected, not closed.
     package let number: Int32
-    /// What it is suitable for; `nil` for a file, a device and so on.
+    /// The use that it is suitable for; `nil` for a file, a device and so on.
     package let use: DescriptorUse?
   }
 
@@ -30,7 +30,7 @@ package final class PassedDescriptors: Sendable {
 
   /// Takes over the descriptors that were passed to this process; there may be none.
   ///
-  /// It can be called once in a process, since a descriptor has one owner: the second call is an error.
+  /// Each descriptor has one owner, so if there are any, a second call in the process is an error.
   ///
   /// - Parameter first: The number of the first. Tests use another, since lower numbers are in use in their process.
   /// - Throws: `malformedVariable`; `malformedInput` when a descriptor is not open, since other code has closed it;
@@ -104,7 +104,7 @@ package final class PassedDescriptors: Sendable {
     return OwnedDescriptor(owning: number)
   }
 
-  /// Takes a file of memory back, as the first.
+  /// Takes a memory file back, which becomes the first descriptor.
   func giveBack(_ memory: consuming OwnedDescriptor, named name: String) {
     let entry = Description(name: name, number: memory.release(), use: .memory)
     entries.withLock { $0.insert(entry, at: 0) }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-// What the last run has left.
+// The descriptors and bytes that the last run has left.
 extension Preservation {
   /// Returns the names with a prefix of the descriptors that are not taken yet, each once. Default: all names.
   public func names(prefix: String = "") -> [String] {
@@ -39,8 +39,8 @@ extension Preservation {
   /// - Parameters:
   ///   - name: The name, as passed to ``preserve(_:named:timeout:)``.
   ///   - limit: The largest number of bytes to read. Default 64 MiB.
-  /// - Throws: `wrongKind`; `malformedInput` when there are more; `system`. Then they are not taken, and after `system`
-  ///   ``closeUnknown(timeout:)`` leaves them in the store.
+  /// - Throws: `wrongKind`; `malformedInput` when there are more; `system`. The bytes are then not taken, and after
+  ///   `system` ``closeUnknown(timeout:)`` leaves them in the store.
   public func preservedBytes(
     named name: String, limit: Int = 64 << 20
   ) throws(SystemdError) -> [UInt8]? {
@@ -50,7 +50,7 @@ extension Preservation {
       return try memory.memoryBytes(limit: limit)
     } catch {
       passed.giveBack(memory, named: name)
-      // What will never be read is unknown, and not kept for ever.
+      // Bytes that can never be read count as unknown, so that `closeUnknown` removes them from the store.
       if case .malformedInput = error, !wasTaken {
         account.withLock { _ = $0.taken.remove(name) }
       }
@@ -58,8 +58,8 @@ extension Preservation {
     }
   }
 
-  /// Closes the descriptors that were not taken, and removes them from the store: for those that another version of the
-  /// daemon has left.
+  /// Closes the descriptors that were not taken, such as those of another version of the daemon, and removes them from
+  /// the store.
   ///
   /// Call it when all known names are taken. If one descriptor of a name was taken, or preserved by this run, the others
   /// of the name are closed but not forgotten, since the manager would forget the one in use as well.

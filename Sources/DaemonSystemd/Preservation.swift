@@ -38,10 +38,10 @@ import Synchronization
 /// **Room.** A full store drops new descriptors, with no more than a line in the journal. So the stored descriptors are
 /// counted here, and exceeding the limit is the error `storeFull`. The manager also removes descriptors whose peer has
 /// hung up, which is noticed here only when they are forgotten. Listening and datagram sockets that were passed are
-/// assumed to come from a socket unit, and are not counted: one that the daemon has stored itself is to be preserved again
-/// after each start, before others. All else that was passed is, a file of `OpenFile=` or a FIFO of a socket unit, too:
-/// forget it once you have taken it, and the store has its place again. A descriptor that the manager has already keeps its name: to give it another, forget
-/// the old one first.
+/// assumed to come from a socket unit, and are not counted: if the daemon has stored one itself, preserve it again
+/// after each start, before others. All other passed descriptors are counted, even a file of `OpenFile=` or a FIFO of a
+/// socket unit: forget that once you have taken it, to free its place. A descriptor that the manager has keeps its
+/// name: to give it another, forget the old one first.
 ///
 /// **Descriptors.** With a store, three descriptors are reserved, and again after each use. So a daemon that has no
 /// descriptor left can still forget, preserve bytes, wait for a barrier and exit.
@@ -52,7 +52,7 @@ public final class Preservation: Sendable {
     /// The largest number of descriptors of each name that the manager may have; no zeros.
     private var held: [String: Int] = [:]
     private(set) var count = 0
-    /// The names that are of this run: of which a descriptor was taken, or preserved.
+    /// The names of which this run has taken or preserved a descriptor.
     var taken: Set<String> = []
 
     func count(named name: String) -> Int { held[name, default: 0] }
@@ -120,7 +120,7 @@ public final class Preservation: Sendable {
     }
   }
 
-  /// The number of descriptors that can still be preserved, by what is counted here. If the state is preserved last,
+  /// The number of descriptors that can still be preserved, by the count kept here. If the state is preserved last,
   /// leave room for it.
   public var room: Int { account.withLock { max(0, limit - $0.count) } }
 
@@ -132,7 +132,7 @@ public final class Preservation: Sendable {
   ///   - descriptor: An open descriptor.
   ///   - name: 1 to 255 ASCII characters without control characters and ':'. It should be unique.
   ///   - polled: Whether the manager removes it once its peer hangs up or it has an error. Default true. Use `false`
-  ///     (systemd 246) for descriptors that always poll as such, as those of some devices.
+  ///     (systemd 246) for descriptors that always poll as hung up or failed, as those of some devices.
   ///   - timeout: How long to wait while the manager's queue is full, here and in the other calls. Default 5 s.
   /// - Throws: `storeFull` when there may be no room, and nothing was sent; `invalidArgument`, `system`, `timedOut`.
   public func preserve(
@@ -144,7 +144,7 @@ public final class Preservation: Sendable {
       guard account.count < limit else { throw .storeFull(name: name, limit: limit) }
       try notify.store(descriptor, named: name, polled: polled, timeout: timeout)
       account.add(name)
-      // A name of this run's, which `closeUnknown` keeps.
+      // `closeUnknown` keeps the names of this run.
       account.taken.insert(name)
     }
   }
@@ -161,7 +161,7 @@ public final class Preservation: Sendable {
   ) throws(SystemdError) {
     _ = try DescriptorName.checked(name)
     guard limit > 0 else { return }
-    // Once the file is closed here: under load its number is soon reused.
+    // After the file is closed here, and at once: under load its number is soon reused.
     defer { refillReserve() }
     try preserveMemory(bytes, named: name, timeout: timeout)
   }
@@ -223,7 +223,7 @@ public final class Preservation: Sendable {
   /// - Throws: `timedOut` when the manager has not responded in time.
   public func barrier(timeout: Duration = .seconds(5)) throws(SystemdError) {
     guard limit > 0 else { return }
-    // Once the pipe is closed.
+    // After the pipe is closed.
     defer { refillReserve() }
     try notify.barrier(over: takePipe(), timeout: timeout)
   }

@@ -76,7 +76,7 @@ package struct PressureWatch: Sendable, Hashable {
     let number = clinux_open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
     guard number >= 0 else { throw failure("open") }
     let file = OwnedDescriptor(owning: number)
-    // Nothing is written into any other file, least of all into another one of the kernel's.
+    // No other file is written to, least of all another file of the kernel's.
     let answer = clinux_is_pressure_file(number)
     guard answer >= 0 else { throw failure("read") }
     guard answer == 1 else {

@@ -20,15 +20,15 @@ import CLinux
 ///
 /// Source: systemd.exec(5) of systemd 261. Safe to use from any thread.
 public struct ServiceEnvironment: Sendable {
-  /// The names of the variables, in their order. They are a list, since a daemon reads few of them, and a dictionary
-  /// takes longer to make than that.
+  /// The names of the variables, in their order. They are a list, since a daemon reads few of them: making a dictionary
+  /// would take longer.
   private let names: [String]
   /// The value of each name.
   private let values: [String]
   package let processID: Int32
   /// Whether the environment is not read (AT_SECURE of getauxval(3)).
   package let isWithheld: Bool
-  /// The names of those that are not UTF-8.
+  /// The names of the variables that are not UTF-8.
   private(set) var notText: [String] = []
 
   /// The environment of this process, read at the first access.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 extension ServiceEnvironment {
-  /// The system's unit that is the service manager (`systemd --user`) of a user's service: `user@1000.service`; `nil` for a
+  /// The unit of the service manager (`systemd --user`) of a user's service, such as `user@1000.service`; `nil` for a
   /// service of the system.
   ///
   /// It is determined from the control group, which is below the manager's. It is `nil` where /proc can't be read. Each

@@ -18,8 +18,8 @@ extension ServiceEnvironment {
         guard own == 0 || own == number else { return [] }
       }
       guard let count: Int32 = try number(in: "LISTEN_FDS"), count > 0 else { return [] }
-      // The hard limit, since a process may lower the soft one while it has more open. Where that is unlimited, as in many
-      // containers, it is the kernel's default (fs.nr_open). Names for more would exhaust memory.
+      // The hard limit, since a process may lower the soft one while it has more open. If it is unlimited, as in many
+      // containers, the kernel's default (fs.nr_open) counts: names for more would exhaust memory.
       let most = Int32(clamping: min(clinux_descriptor_limit(), 1 << 20))
       guard count <= most else {
         throw malformed(

@@ -2,7 +2,7 @@
 import CLinux
 
 /// Writes to standard error without blocking, and without a signal when there is no reader or no room: a daemon whose
-/// standard error is a full pipe must still end. What does not fit is dropped.
+/// standard error is a full pipe must still end. Text that does not fit is dropped.
 ///
 /// Any thread may call it; lines of up to `PIPE_BUF` bytes are not interleaved with others.
 package enum StandardError {
@@ -60,7 +60,7 @@ package enum StandardError {
     }
     var ready = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
     guard poll(&ready, 1, 0) == 1, ready.revents == Int16(POLLOUT) else { return -1 }
-    // There is room for so many bytes, and not for sure for more (pipe(7)).
+    // PIPE_BUF bytes fit, and perhaps no more (pipe(7)).
     let room = Int(PIPE_BUF)
     guard count > room else { return clinux_write(descriptor, base, count) }
     let mark = Array("… (cut: no room)\n".utf8)

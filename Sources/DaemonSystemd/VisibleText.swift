@@ -36,7 +36,7 @@ public enum VisibleText {
     return result
   }
 
-  /// The same of a text that may be of any length: of its beginning, and where it is cut, of its end.
+  /// The same for a text of any length: beyond `limit` characters, its beginning, "…" and its last `end` characters.
   package static func excerpt(_ text: String, limit: Int = 200, end: Int = 0) -> String {
     let scalars = text.unicodeScalars
     if scalars.prefix(limit).endIndex == scalars.endIndex { return line(text) }
@@ -47,7 +47,7 @@ public enum VisibleText {
     if scalar.isASCII { return scalar.value >= 0x20 && scalar.value < 0x7f }
     switch scalar.value {
     case 0x200c, 0x200d: return !previous.isASCII
-    // Code points that are not characters: systemd refuses a whole status for one.
+    // Code points that are not characters: systemd refuses a whole status with one of them.
     case 0xfdd0...0xfdef: return false
     case let value where value & 0xfffe == 0xfffe: return false
     default: break

@@ -33,7 +33,7 @@
 extern "C" {  // for Swift that is built with interoperability with C++
 #endif
 
-/// The source of a signal's sender.
+/// How the sender of a signal is known.
 typedef enum {
   CLINUX_SENDER_KERNEL,   ///< The kernel sent it; there is no pid and no uid.
   CLINUX_SENDER_PROCESS,  ///< kill(2) and the like: pid and uid are the kernel's.
@@ -52,74 +52,74 @@ typedef struct {
   uint64_t sequence;            ///< Grows with each delivery of any signal.
 } clinux_signal_record;
 
-// MARK: wake.c: waking the thread that listens
+// MARK: wake.c: waking the listening thread
 
-/// Wakes a thread that waits for descriptors.
+/// A waker of a thread that waits for descriptors.
 typedef struct clinux_waker clinux_waker;
 
-/// Makes one without descriptors.
+/// Makes a waker without descriptors.
 clinux_waker *clinux_waker_make(void);
-/// Makes its descriptors, unless it has some. 0, or an errno value.
+/// Makes its descriptors, unless it has them. 0, or an errno value.
 int clinux_waker_open(clinux_waker *waker);
-/// Closes its descriptors, where they are sockets; it may be opened again.
+/// Closes its descriptors, if they are still sockets; it may be opened again.
 void clinux_waker_close(clinux_waker *waker);
-/// Leaves them to other code of the process, which has closed one of them; it may be opened again.
+/// Leaves its descriptors to other code of the process, which has closed one of them; it may be opened again.
 void clinux_waker_forget(clinux_waker *waker);
 /// Closes its descriptors, and frees it.
 void clinux_waker_free(clinux_waker *waker);
-/// The descriptor that becomes readable when it is woken; -1 without descriptors.
+/// The descriptor that becomes readable on a wake-up; -1 without descriptors.
 int clinux_waker_read_end(clinux_waker *waker);
-/// Takes the wake-ups. False where there are none, or where that descriptor is no socket.
+/// Takes the wake-ups. False if there are none, or if the read end is no socket any more.
 bool clinux_waker_drain(clinux_waker *waker);
 /// Async-signal-safe.
 void clinux_waker_wake(clinux_waker *waker);
 
 // MARK: timer.c: timers on CLOCK_MONOTONIC as descriptors
 
-/// Close-on-exec and non-blocking; -1 and errno.
+/// A timer's descriptor, close-on-exec and non-blocking; -1 and errno.
 int clinux_make_timer(void);
-/// Readable at that time; 0 disarms it, and takes back that it has gone off. False where the number refers to no timer.
+/// Makes it readable at that time. 0 disarms it, and makes it unreadable again. False if the number refers to no timer.
 bool clinux_set_timer(int fd, int64_t nanoseconds);
 
 // MARK: signals.c: the handler and its records
 
-/// Claims `signo` for `waker` and installs the handler. 0, or an errno value: EBUSY when another has claimed it,
+/// Claims `signo` for `waker` and installs the handler. 0, or an errno value: EBUSY when another waker has claimed it,
 /// EALREADY when `keep_ignored` is set and the disposition found is SIG_IGN (nothing is claimed then), else that of
 /// sigaction(2).
 int clinux_signal_listen(int signo, clinux_waker *waker, bool keep_ignored);
 
-/// Puts the disposition found by `clinux_signal_listen` back (unless the handler was replaced
-/// meanwhile) and waits until no handler uses the waker any more, so that it can be freed.
-/// `signo` stays claimed, so that no other source takes its record.
+/// Puts the disposition found by `clinux_signal_listen` back (unless the handler was replaced meanwhile) and waits
+/// until no handler uses the waker any more, so that it can be freed. `signo` stays claimed, so that no other source
+/// takes its record.
 void clinux_signal_unlisten(int signo);
 
 /// Ends the claim, after `clinux_signal_unlisten` and the last `clinux_signal_take`.
 void clinux_signal_release(int signo);
 
 /// From now on a write to a pipe or socket without a reader fails with EPIPE, if SIGPIPE has its default action, which
-/// child processes get back by exec(3). Undone by as many calls of the second.
+/// child processes get back by exec(3). As many calls of `clinux_heed_broken_pipes` undo this.
 void clinux_ignore_broken_pipes(void);
 void clinux_heed_broken_pipes(void);
 
 /// Takes the record of `signo`; false when there is none.
 bool clinux_signal_take(int signo, clinux_signal_record *record);
 
-/// A signalfd(2) for these signals, from bit 0 for signal 1 on, which need not be blocked: a new one if `fd` is -1, else
-/// that one, whose signals they are from now on. -1 and errno.
+/// A signalfd(2) for these signals (bit 0 is signal 1), which need not be blocked. If `fd` is -1, it is a new one; else
+/// it is `fd`, whose signals these become. -1 and errno.
 int clinux_signal_descriptor(int fd, uint64_t signals);
 
-/// Records the signals that the descriptor still has: no handler was called for them, and now none will be.
+/// Records the signals left in the descriptor: no handler was called for them, and now none will be.
 void clinux_signal_drain(int fd);
-/// Closes a signalfd, and no other file that has the number.
+/// Closes a signalfd, but no other file that has got the number.
 bool clinux_close_signal_descriptor(int fd);
 
-/// The address of the handler of `signo` now, and of this package's. 0 is SIG_DFL, 1 SIG_IGN. Where ours was put back by
-/// signal(2), the first gives it its arguments again.
+/// The address of the handler of `signo` now, and of this package's. 0 is SIG_DFL, 1 SIG_IGN. If signal(2) has put ours
+/// back, the first function installs it again, with all its arguments.
 uintptr_t clinux_signal_handler(int signo);
 uintptr_t clinux_own_handler(void);
 
-/// Puts the handler that `clinux_signal_listen` has found back, which may be Dispatch's, if ours is installed, and keeps
-/// the claim. Where it has found none ours stays, and takes some of what Dispatch would.
+/// Puts back the handler that `clinux_signal_listen` has found, which may be Dispatch's, if ours is installed, and
+/// keeps the claim. If it has found none, ours stays, and takes some of the signals from Dispatch.
 void clinux_signal_yield(int signo);
 /// Records `count` deliveries that a DispatchSource has received for `waker`, if `signo` is still claimed for it.
 void clinux_signal_arrived(int signo, clinux_waker *waker, uint32_t count);
@@ -152,7 +152,7 @@ void clinux_name_this_thread(const char *name);
 bool clinux_is_main_thread(void);
 /// pthread_self(3), whose type differs between C libraries. Not reused while the thread lives, never 0.
 static inline uintptr_t clinux_this_thread(void) { return (uintptr_t)pthread_self(); }
-/// A thread's pool of references to be released later: how often it was opened, and what it has.
+/// A thread's pool of references to be released later: how often it was opened, and the references.
 struct clinux_release_pool {
   int depth;
   void *released;
@@ -163,7 +163,7 @@ static inline struct clinux_release_pool *clinux_release_pool(void) {
 }
 /// sem_clockwait(3) until a time of CLOCK_MONOTONIC.
 int clinux_wait_until(sem_t *semaphore, int64_t nanoseconds);
-/// The name that this program was started by, without folders.
+/// The name by which this program was started, without folders.
 const char *clinux_program_name(void);
 
 // MARK: write.c: writes that can't end the process, and standard output
@@ -223,29 +223,29 @@ static inline int clinux_set_close_on_exec(int fd) { return fcntl(fd, F_SETFD, F
 bool clinux_is_secure(void);
 /// environ(7), to be read once; empty in a process that is secure, as with secure_getenv(3).
 char **clinux_environment(void);
-/// The number of a process that no other process has, until the machine starts again, as in LISTEN_PIDFDID: of its file
-/// on the kernel's file system for processes (Linux 6.9). 0 where that can't be known.
+/// A number of a process that no other gets until the machine restarts, as in LISTEN_PIDFDID: the inode of its pidfd,
+/// on the kernel's file system for these (Linux 6.9). 0 where it can't be known.
 uint64_t clinux_process_number(pid_t pid);
 /// The hard limit of RLIMIT_NOFILE.
 uint64_t clinux_descriptor_limit(void);
 
 // MARK: pressure.c
 
-/// Whether this is a pressure file of the kernel's (PSI), open for reading: 1, 0, or -1 and errno.
+/// Whether this is one of the kernel's pressure files (PSI), open for reading: 1, 0, or -1 and errno.
 int clinux_is_pressure_file(int fd);
 
 // MARK: dispatch.c
 
-/// Has Dispatch make all the descriptors that it otherwise makes late, which ends the process where none is left. A
-/// thread of Dispatch's does it, and then calls `ring`.
+/// Has Dispatch make all the descriptors that it otherwise makes late: without a free descriptor that ends the process.
+/// A thread of Dispatch's does it, and then calls `ring`.
 void clinux_prepare_dispatch(void (*ring)(void *context), void *context);
 /// The address of a function of Dispatch's; 0 without it.
 uintptr_t clinux_dispatch_code(void);
 /// The path of the program or library that has the code at an address; NULL where that is unknown, as in a program that
 /// is linked statically. It may wait for the dynamic linker.
 const char *clinux_file_of_code(uintptr_t address);
-/// The signals, from bit 0 for signal 1 on, that have a signalfd each, besides `own_descriptor`; `otherwise` where there is
-/// no /proc.
+/// The signals (bit 0 is signal 1) that have a signalfd of their own, besides `own_descriptor`. Without /proc it
+/// returns `otherwise`; without a free descriptor 0.
 uint64_t clinux_signal_descriptors(int own_descriptor, uint64_t otherwise);
 
 #ifdef __cplusplus

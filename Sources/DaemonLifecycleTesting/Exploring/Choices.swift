@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What is chosen in a run, step by step: at random, or as it was recorded. Only what differs from the default is recorded,
-/// so that a record can be shortened: no event arrives, the job runs that has been ready for longest, nothing fails.
+/// The choices of a run, step by step: random, or recorded ones. By default no event arrives, the job runs that has
+/// been ready for longest, and nothing fails. Only other choices are recorded, so that a record can be shortened.
 ///
-/// A choice is a word: that of an event, `+2` for a job that goes before two others, `clock` for a sleep that ends although
-/// jobs are ready, `fails`. A record is text: `16:reload 2:fails 22:terminate`, where the number is that of a step; that of
-/// a failure is the number of times that a fake has asked whether it fails, which stays as it is when steps are left out.
+/// A choice is a word: that of an event, `+2` for a job that goes before two others, `clock` for a sleep that ends
+/// although jobs are ready, `fails`. A record is text: `16:reload 2:fails 22:terminate`. The number is that of a step;
+/// for a failure it counts the fakes' questions so far, and stays as it is when steps are left out.
 struct Choices {
   /// The number of the current step.
   private(set) var step = 0
@@ -12,19 +12,19 @@ struct Choices {
   private var made: [(step: Int, word: String)] = []
   /// How often there was more than one possibility.
   private(set) var count = 0
-  /// The events that are still to come, soonest first. One of the last step, `rest:pause`, comes when the daemon rests.
+  /// The events still to come, soonest first. One of step `.max`, as in `rest:pause`, comes when the daemon rests.
   private(set) var events: [(step: Int, word: String)] = []
   var isForRest: Bool { events.first?.step == .max }
-  /// What repeats the run. The clock would stand still if no event were to come.
+  /// The choices that repeat the run, with the events still to come: without these the clock would not move.
   var record: [(step: Int, word: String)] { made + events }
   private var others: [Int: String] = [:]
   private var failures: Set<Int> = []
-  /// How often a fake has asked.
+  /// How often a fake has asked whether it fails.
   private var asked = 0
   private var random: SplitMix?
-  /// The probabilities of the two in this run.
+  /// The probabilities in this run that another job goes first, and that a fake fails.
   private var (otherJob, failure) = (0.0, 0.0)
-  /// So many sleeps may end early: together far less than a hook may take.
+  /// How many sleeps may still end early: together they are far shorter than a hook's time limit.
   private var earlySleeps = 3
 
   init(given: [(step: Int, word: String)] = []) {
@@ -48,12 +48,12 @@ struct Choices {
       events.dropLast().randomElement(using: &random)
     }
     if Bool.random(using: &random) { words += events.suffix(1) }
-    // Some are long: the first run says little about how long something takes. The last event comes long before the run
-    // counts as one without end.
+    // Some are long, since the first run says little about how long something takes. The last event comes long before a
+    // run counts as endless.
     let length = min(
       length << [0, 0, 1, 3].randomElement(using: &random)!, ExploredRun.mostSteps / 2)
     self.init(given: words.map { (Int.random(in: 1...length, using: &random), $0) })
-    // Every other run is easy to read.
+    // In every other run jobs keep their order, which is easier to read.
     otherJob = seed.isMultiple(of: 2) ? 0 : [0.1, 0.5, 1].randomElement(using: &random)!
     failure = [0, 0.1, 0.5].randomElement(using: &random)!
     self.random = random
@@ -104,7 +104,7 @@ struct Choices {
   }
 }
 
-/// A generator of random numbers that repeats them (Steele, Lea and Flood, 2014).
+/// A generator of a repeatable sequence of random numbers (Steele, Lea and Flood, 2014).
 private struct SplitMix: RandomNumberGenerator {
   var state: UInt64
 

@@ -8,7 +8,7 @@ import Synchronization
 public final class ExploredRun: Sendable {
   typealias Check = @Sendable () async throws -> Void
 
-  /// A run that goes on for longer counts as one without end.
+  /// A run with more steps counts as endless.
   static let mostSteps = 20_000
 
   /// The lifecycle of this run. The exploration launches it, sends it events, moves its clock, and ends it.
@@ -36,7 +36,7 @@ public final class ExploredRun: Sendable {
     self.body.withLock { $0 = body }
   }
 
-  /// Whether a fake of the daemon should fail now, such as its disk or its network: chosen by the exploration.
+  /// Whether a fake of the daemon, such as its disk or its network, should fail now. The exploration chooses.
   ///
   /// ```swift
   /// let disk = FakeDisk(fails: { run.fails("disk full") })
@@ -73,7 +73,7 @@ public final class ExploredRun: Sendable {
 
   @inline(never) private func ended(_ exit: LifecycleExit) { self.exit.withLock { $0 = exit } }
 
-  /// Makes steps until the daemon has ended, or rests for the first time. Returns what is wrong.
+  /// Makes steps until the daemon has ended, or rests for the first time. Returns the problem, if there is one.
   func go(_ explorer: Explorer, untilRest stopsAtRest: Bool = false) -> String? {
     jobs.current {
       while true {
@@ -99,15 +99,15 @@ public final class ExploredRun: Sendable {
   private func step(_ ready: Int, _ explorer: Explorer) -> Bool {
     let core = mock.core
     let deadline = core.nextDeadline(until: .distantFuture)
-    // Not a long one, which would take a hook its time.
+    // Only a short sleep: a long one would take up a hook's time.
     let longest = core.now.advanced(by: explorer.longestEarlySleep)
     let (word, hasEvents, neverRests) = choices.withLock { choices in
       let sleeps = deadline.map { $0 <= longest && core.rest.wakeUp == $0 } ?? false
       let word = choices.next(ready: ready, sleeps: sleeps)
-      // It is time to end a daemon that always has something to do.
+      // A daemon that always has something to do is ended at last.
       let neverRests = choices.step > Self.mostSteps / 4
       let rests = ready == 0 && core.rest.isIdle || neverRests
-      // Where nothing else happens, an event need not wait for its step.
+      // If nothing else can happen, an event need not wait for its step.
       let isNext = choices.isForRest && rests || ready == 0 && deadline == nil
       return (
         word ?? (isNext ? choices.nextEvent() : nil), !choices.events.isEmpty, neverRests
@@ -140,7 +140,7 @@ public final class ExploredRun: Sendable {
     explorer.events[word]?(mock)
   }
 
-  /// Runs an operation, with the jobs in the order in which they become ready; `nil` when it waits for something else.
+  /// Runs an operation, and jobs in the order in which they become ready; `nil` if it does not complete.
   private func complete(
     _ operation: @escaping @Sendable () async throws -> Check
   ) -> Result<Check, any Error>? {
@@ -159,7 +159,7 @@ public final class ExploredRun: Sendable {
     return completed.withLock { $0 }
   }
 
-  /// Ends what is left of the run: sleeps, and the jobs that they make ready. The others are dropped.
+  /// Ends the sleeps of the run, and performs jobs that this makes ready. The others are dropped.
   func end() {
     jobs.beginEnding()
     jobs.current {
@@ -192,7 +192,7 @@ public final class ExploredRun: Sendable {
       for entry in report.problems {
         switch entry.outcome {
         case .completed, .skipped(.overtaken), .skipped(.earlierHookFailed): continue
-        // What a body throws after its cancellation has no effect.
+        // An error that a body throws after its cancellation has no effect.
         case .failed where aFakeFailed || entry.isLate: continue
         // The body's error is the cause, too.
         case .failed: return entry.notification == nil ? "\(entry)" : "\(entry) (\(report.cause))"

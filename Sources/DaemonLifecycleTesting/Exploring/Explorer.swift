@@ -8,18 +8,18 @@ import Synchronization
 final class Explorer: Sendable {
   typealias Daemon = @Sendable (ExploredRun) async throws -> ExploredRun.Check
 
-  /// What may happen to the daemon, by the words for it.
+  /// The events that may happen to the daemon, by their words.
   let events: [String: @Sendable (MockLifecycleSubject) -> Void]
   /// The words; the last one ends the daemon.
   let words: [String]
   let coverage = Mutex(Exploration())
-  /// The number of steps of all runs: unchanged, a job blocks its thread.
+  /// The number of steps of all runs. While it is unchanged, a job holds its thread.
   let steps = Atomic<Int>(0)
   let isCancelled = Atomic<Bool>(false)
   /// The run that is being performed.
   let current = Mutex<ExploredRun?>(nil)
   let trace = TraceFile()
-  /// How long a sleep may be that ends although jobs are ready: a few of them are far less than a hook may take.
+  /// The longest sleep that may end although jobs are ready: a few of them are far shorter than a hook's time limit.
   let longestEarlySleep: Duration
   private let daemon: Daemon
   private let configuration: LifecycleConfiguration
@@ -69,7 +69,7 @@ final class Explorer: Sendable {
     return run
   }
 
-  /// Performs the run of a text, and returns what is wrong with it.
+  /// Performs the run that a text describes, and returns its problem.
   private func perform(_ text: String) throws -> (run: ExploredRun, problem: String?) {
     trace.write(text)
     let run = try begin(choices(text))
@@ -96,7 +96,7 @@ final class Explorer: Sendable {
     _ count: Int, for duration: Duration, upTo runs: Int, seed: UInt64
   ) throws -> Exploration {
     let count = min(count, 1000)
-    // This one stays as it is meanwhile, so that a sleep on the real clock has time to end, and is noticed.
+    // This run stays as it is meanwhile, so that a sleep on the real clock has time to end, and is noticed.
     let parked = try begin(Choices())
     _ = parked.go(self, untilRest: true)
     defer {
@@ -104,11 +104,11 @@ final class Explorer: Sendable {
       parked.end()
     }
     let began = MonotonicTime.now()
-    // So far from the next one that no two explorations make the same runs. Not by the generator's own increment, which
-    // would give both the same numbers, one later.
+    // Far from the seed of another exploration, so that no two make the same runs. Not multiplied by the generator's
+    // own increment: both would get the same numbers, one of them one step later.
     var (seed, turn, text, length) = (seed &* 0xbf58_476d_1ce4_e5b9, 0, "", 0)
     var found: (run: ExploredRun, problem: String)?
-    // Unless it is short, so many runs look for a shorter one: not for a time, or a busy machine would find another one.
+    // How many runs look for a shorter failure, if this one is long. Not a time: a busy machine would find another one.
     var runsLeft = 200
     func goesOn() -> Bool {
       if let found { return found.run.length > 2 && runsLeft > 0 }
@@ -130,7 +130,7 @@ final class Explorer: Sendable {
       if order == nil { seed &+= 1 }
     }
     guard let (run, problem) = found else { return coverage.withLock { $0 } }
-    // What hangs may wait for another thread, which a busy machine lets wait.
+    // A hook that hangs may wait for another thread, which a busy machine delays.
     let patience = problem.hasSuffix("the real clock.") ? 160 : 20
     for _ in 0..<patience where !run.jobs.hasEscaped && !parked.jobs.hasEscaped { usleep(5000) }
     for run in [run, parked] { try run.jobs.checkCapture() }
@@ -138,7 +138,7 @@ final class Explorer: Sendable {
     throw failure(of: run, problem, "\nFound in \(runs) run\(runs == 1 ? "" : "s"), \(time).")
   }
 
-  /// Orders of few events, each of which meets the daemon at rest, the shortest first; `nil` after the last.
+  /// The orders of few events, each of which arrives at rest, the shortest first; `nil` after the last.
   func order(_ number: Int, upTo count: Int) -> String? {
     let events = words.dropLast()
     var (number, order) = (number, [String]())
@@ -150,7 +150,7 @@ final class Explorer: Sendable {
     return order.count > count ? nil : order.joined(separator: " ")
   }
 
-  /// Leaves choices out as long as the run fails without them, and has the others come sooner.
+  /// Leaves choices out as long as the run fails without them, and moves the others to earlier steps.
   private func shortest(
     _ failed: ExploredRun, _ problem: String, _ runsLeft: inout Int
   ) throws -> (run: ExploredRun, problem: String) {
@@ -163,7 +163,7 @@ final class Explorer: Sendable {
       let (run, stillWrong) = try perform(Self.text(of: left))
       if let stillWrong, run.length < record.count {
         (shortest, problem) = (run, stillWrong)
-        // What was needed before may not be any more.
+        // Choices that were needed before may not be any more.
         if size == 1 { start = 0 }
       } else {
         start += size
@@ -257,7 +257,7 @@ final class TraceFile: Sendable {
 }
 
 extension LifecycleRequest {
-  /// What it is called in a text to replay.
+  /// The word for it in a text to replay.
   fileprivate var word: String {
     let word =
       switch self {

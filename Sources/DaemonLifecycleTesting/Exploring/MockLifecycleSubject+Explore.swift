@@ -19,12 +19,12 @@ extension MockLifecycleSubject {
   /// ```
   ///
   /// All jobs of a run (hooks, tasks, actors, the main actor) are performed by one thread, one at a time. Which one is
-  /// next, when an event arrives and whether a fake fails is chosen at random. Each run ends with SIGTERM. In a run
-  /// something is wrong if the check throws, a hook or work in the foreground does not end in time, or fails although no
-  /// fake did. A crash leaves the choices of its run in the file `explored-PID-…` in `$TMPDIR`, else in `/tmp`.
+  /// next, when an event arrives and whether a fake fails is chosen at random. Each run ends with SIGTERM. A run is
+  /// wrong if the check throws, or if a hook or work in the foreground does not end in time, or fails although no fake
+  /// did. A crash leaves the choices of its run in the file `explored-PID-…` in `$TMPDIR`, else in `/tmp`.
   ///
-  /// What waits for the real clock, Dispatch, a thread or an executor of its own can't be explored; it is noticed as a
-  /// rule, and reported. See <doc:ExploringADaemon>.
+  /// Code that waits for the real clock, Dispatch, a thread or an executor of its own can't be explored; as a rule it
+  /// is noticed, and reported. See <doc:ExploringADaemon>.
   ///
   /// - Parameters:
   ///   - count: The most events of a run, besides its end. Default 3.
@@ -32,12 +32,12 @@ extension MockLifecycleSubject {
   ///   - runs: The most runs, for a test in CI that does the same on a fast machine and a slow one. Default: any number.
   ///   - requests: Events besides those of the signal map, sleep and wake-up, and memory pressure.
   ///   - configuration: The settings of the daemon. Default: problems are not logged.
-  ///   - seed: The same one makes the same choices, another one others. Default 0.
+  ///   - seed: The same seed makes the same choices. Default 0.
   ///   - text: Choices to repeat, from an error or a file, instead of exploring. Default `nil`.
-  ///   - daemon: Sets the daemon up, and returns what checks it. It must not share state with other runs.
+  ///   - daemon: Sets the daemon up, and returns its check. It must not share state with other runs.
   /// - Returns: What was explored, in words.
-  /// - Throws: An error with a description of the run, and a text to replay it; that of the set-up; when a version of
-  ///   Swift does not let itself be explored, or another tool sets the runtime's hooks; `CancellationError`.
+  /// - Throws: An error with a description of the run, and a text to replay it; the error of the set-up; an error if
+  ///   this version of Swift can't be explored, or another tool sets the runtime's hooks; `CancellationError`.
   @discardableResult
   nonisolated(nonsending) public static func explore(
     upTo count: Int = 3, for duration: Duration = .seconds(5), upToRuns runs: Int = .max,
@@ -90,7 +90,7 @@ extension MockLifecycleSubject {
       explorer.isCancelled.store(true, ordering: .relaxed)
       let run = explorer.current.withLock { $0 }
       let text = run.map { Explorer.text(of: $0.choices.withLock(\.record)) } ?? ""
-      // Work that runs is pending for nobody.
+      // `pending` does not contain work that runs.
       let pending = run.flatMap { $0.mock.core.pending.first ?? $0.mock.core.runningWork }
       answer(
         .failure(
@@ -104,7 +104,7 @@ extension MockLifecycleSubject {
   }
 }
 
-/// What an exploration that has found nothing has done, in words.
+/// A summary of an exploration that has found nothing.
 public struct Exploration: Sendable, CustomStringConvertible {
   /// How many runs there were.
   public internal(set) var runs = 0

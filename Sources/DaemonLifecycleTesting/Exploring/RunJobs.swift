@@ -3,8 +3,8 @@ internal import CExploration
 import DaemonLifecycle
 import Synchronization
 
-/// The jobs of one run of a daemon. Each waits here until the explorer performs it, on its own thread: hooks, tasks,
-/// actors, and what is isolated to the main actor.
+/// The jobs of one run of a daemon: hooks, tasks, actors, and code that is isolated to the main actor. Each waits here
+/// until the explorer performs it, on the explorer's thread.
 final class RunJobs: Sendable {
   /// Performs a job on this thread, isolated to an executor unless it has one of its own.
   private typealias Job = @Sendable (UnownedSerialExecutor) -> Void
@@ -14,12 +14,12 @@ final class RunJobs: Sendable {
     var ready: [Job] = []
     /// Whether another thread has resumed a job.
     var hasEscaped = false
-    /// The tasks that `owners` has as this run's.
+    /// The tasks that `owners` maps to this run.
     var tasks: Set<UInt64> = []
-    /// Whether tasks that were not seen before are dropped: one that sleeps on the real clock would wake when the run is
-    /// over, and be taken for an escape.
+    /// Whether new tasks are dropped: one that sleeps on the real clock would wake when the run is over, and be taken
+    /// for an escape.
     var isEnding = false
-    /// Whether what becomes ready is dropped, since the run has ended.
+    /// Whether jobs that become ready are dropped, since the run has ended.
     var isOver = false
   }
   private let state = Mutex(State())
@@ -45,9 +45,9 @@ final class RunJobs: Sendable {
   /// From now on new tasks are dropped.
   func beginEnding() { state.withLock { $0.isEnding = true } }
 
-  /// Drops what is ready, and what will be.
+  /// Drops the jobs that are ready, and all later ones.
   func end() {
-    // Released without the lock: what they hold may resume a task.
+    // Released without the lock: a job's last reference may resume a task.
     var dropped: [Job] = []
     state.withLock { state in
       state.isOver = true
@@ -67,16 +67,16 @@ final class RunJobs: Sendable {
   /// The run of each task that was seen, by the task's number, which is never used again.
   private static let owners = Mutex<[UInt64: RunJobs]>([:])
 
-  /// Sets the runtime's hooks, and has `body` know the tasks of its runs on other threads, too.
+  /// Performs `body` with the runtime's hooks set, so that tasks of its runs are known on other threads, too.
   static func capturing<T>(_ body: () throws -> T) throws -> T {
-    // An executor reference is an object and its witness table: what the runtime's hook returns.
+    // An executor reference is an object and its witness table; the runtime's hook returns both.
     let main = unsafeBitCast(
       StandIn.main.asUnownedSerialExecutor(),
       to: (UnsafeMutableRawPointer, UnsafeRawPointer).self)
     let isInstalled = owners.withLock { _ in cexploration_begin(take, main.0, main.1) }
     defer {
       owners.withLock { owners in
-        // Others may wait for the escape of a run that has ended.
+        // Other explorations may still watch for the escape of a run that has ended.
         if cexploration_end() == 0 {
           owners = owners.filter { !$0.value.state.withLock(\.isOver) }
         }
@@ -101,7 +101,7 @@ final class RunJobs: Sendable {
   )
 
   private static let take: cexploration_take = { run, job, task, isForMain in
-    // The thread that is in a run holds it.
+    // A thread that is in a run retains it.
     let its = run.map { Unmanaged<RunJobs>.fromOpaque($0).takeUnretainedValue() }
     if let its, task != 0,
       let isEnding = its.state.withLock({ $0.tasks.insert(task).inserted ? $0.isEnding : nil })
@@ -127,7 +127,7 @@ final class RunJobs: Sendable {
     return true
   }
 
-  /// Whether the runtime hands over all jobs: of a task, of one that yields, of an actor, of the main actor.
+  /// Whether the runtime hands over all jobs: those of a task, of a task that yields, of an actor, of the main actor.
   private static func handsJobsOver() -> Bool {
     actor Steps {
       let count = Atomic<Int>(0)

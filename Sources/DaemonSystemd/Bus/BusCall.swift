@@ -43,7 +43,7 @@ package struct BusCall: Hashable, Sendable {
     BusCall("GetAll", of: path, properties, service, [service.interface(interface)])
   }
 
-  /// The property or method in messages.
+  /// The name of the property or method, for messages.
   var subject: String { interface == properties ? arguments.last ?? member : member }
 }
 

@@ -5,7 +5,7 @@ import CLinux
 extension BusConnection {
   // MARK: Queries
 
-  /// Has the query sent; again after its reply, if it awaits one. The next attempts begin with the shortest delay.
+  /// Sends the query at the next step, or after the reply it awaits. Further attempts begin with the shortest delay.
   func queryAtOnce(_ entry: Entry) {
     entry.delay = options.firstDelay
     entry.due = MonotonicTime.now()
@@ -20,7 +20,7 @@ extension BusConnection {
   }
 
   private func receive(_ reply: Result<[BusValue], BusError>, for entry: Entry) {
-    // Where the connection has ended, libsystemd answers for the service, and the next step reports the end.
+    // If the connection has ended, libsystemd answers for the service, and the next step reports the end.
     guard let bus, bus.isOpen, let call = entry.call else { return }
     entry.call = nil
     let next =
@@ -49,8 +49,8 @@ extension BusConnection {
 
   // MARK: Signals
 
-  /// Requests the signals, and first the owner of the service's name and its changes. The bus handles requests in order,
-  /// so the owner is known before the first signal.
+  /// Requests the signals, after the owner of the service's name and its changes. The bus handles requests in order, so
+  /// the owner is known before the first signal.
   func receiveSignals(of entry: Entry, on bus: SDBus) {
     let (service, itself) = (entry.request.service.rawValue, BusService.bus)
     do throws(BusError) {
@@ -79,14 +79,14 @@ extension BusConnection {
     } catch { fail(entry, error) }
   }
 
-  /// Takes the reply with the owner, or the signal that there is another one, or none.
+  /// Receives the name's owner from a reply, or from the signal that the name has another owner or none.
   private func receive(owner message: OpaquePointer, of bus: SDBus, for entry: Entry) {
     guard bus.sender(of: message) == BusService.bus.rawValue else { return }
     let values: [BusValue]
     switch bus.reply(message, about: "GetNameOwner") {
     case .success(let reply): values = reply
     case .failure(let error):
-      // Without the owner its signals are not known.
+      // Signals are accepted only from a known owner.
       if bus.isOpen, !entry.request.matches.isEmpty, !error.name.hasSuffix(".NameHasNoOwner") {
         fail(entry, error)
       }
@@ -94,11 +94,11 @@ extension BusConnection {
     }
     guard case .string(let owner)? = values.last else { return }
     entry.owner = owner
-    // What the old one has sent may be outdated.
+    // Messages of the old owner may be outdated.
     if values.count == 3, !owner.isEmpty { queryAtOnce(entry) }
   }
 
-  // MARK: What libsystemd calls
+  // MARK: Handlers that libsystemd calls
 
   private static let replied: clinux_sdbus_handler = { message, context, _ in
     handle(message, context) { connection, bus, entry, message in
@@ -115,7 +115,7 @@ extension BusConnection {
     handle(message, context) { $0.receive(owner: $3, of: $1, for: $2) }
   }
 
-  /// The bus's reply to a match. Without this libsystemd would end the connection where the bus refuses one.
+  /// Receives the bus's reply to a match. Without it libsystemd would end the connection when the bus refuses a match.
   private static let installed: clinux_sdbus_handler = { message, context, _ in
     handle(message, context) { connection, bus, entry, message in
       if case .failure(let error) = bus.reply(message, about: "AddMatch"), bus.isOpen {

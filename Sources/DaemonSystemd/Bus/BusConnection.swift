@@ -20,10 +20,10 @@ package final class BusConnection {
   }
 
   private enum State {
-    /// Without a connection until this time, when one is requested; for ever where there is no libsystemd. Next:
-    /// connecting, or disconnected.
+    /// No connection until this time, when one is requested; never one without libsystemd. Next: connecting, or
+    /// disconnected.
     case disconnected(until: MonotonicTime)
-    /// Next: connected, or disconnected when it has failed. libsystemd has limits for both.
+    /// Next: connected, or disconnected after a failure. libsystemd limits how long connecting takes.
     case connecting
     /// Next: disconnected.
     case connected(since: MonotonicTime)
@@ -39,7 +39,7 @@ package final class BusConnection {
     var due = MonotonicTime.distantFuture
     /// The delay before the next attempt.
     var delay = Duration.zero
-    /// The process that has the service's name; empty while there is none, or it is not known yet.
+    /// The unique name of the process that owns the service's name; empty while there is no owner, or it is unknown.
     var owner = ""
 
     init(_ request: BusRequest, _ connection: BusConnection) {
@@ -95,7 +95,7 @@ package final class BusConnection {
     state = .disconnected(until: deadline)
   }
 
-  /// Requests that the queries on demand are sent: as soon as there is a connection, which is tried now.
+  /// Has the queries on demand sent as soon as there is a connection. Without one, it tries to connect now.
   package func sendOnDemand() {
     if poll == nil { return }
     deadline = MonotonicTime.now()
@@ -121,7 +121,7 @@ package final class BusConnection {
         fail(entry, absence)
       }
     }
-    // Where the connection has ended between two steps, the next step reports it.
+    // If the connection has ended between two steps, the next step reports it.
     deadline = hasMore || !pollSocket() ? now : nextDeadline
   }
 
@@ -141,8 +141,8 @@ package final class BusConnection {
     }
   }
 
-  /// Polls the bus's socket. libsystemd may close one and open another under the same number: so the kernel is asked
-  /// which it has. Returns false where the connection has ended. One that can't be polled is given up for a while.
+  /// Polls the bus's socket, by epoll_ctl(2) each time: libsystemd may have opened another under the same number.
+  /// Returns false if the connection has ended. A connection that can't be polled is closed, and made again later.
   private func pollSocket() -> Bool {
     guard let bus else { return true }
     let (socket, events) = (bus.socket, bus.events)
@@ -178,7 +178,7 @@ package final class BusConnection {
     } catch { goWithout(error) }
   }
 
-  /// Works until there is nothing more to do for now. Returns whether there is, and others must have a turn.
+  /// Does steps until nothing is left to do for now, up to a limit. Returns true at the limit.
   private func advance() -> Bool {
     for _ in 0..<options.stepsAtOnce {
       guard let bus else { return false }

@@ -17,9 +17,9 @@ package struct BusError: Error, CustomStringConvertible {
   }
 
   package let kind: Kind
-  /// The error's name on the bus; empty where it is not the service's.
+  /// The error's name on the bus; empty if no service sent it.
   package let name: String
-  /// The error in one sentence; the service's own text may be none.
+  /// The error in one sentence. A service's own text may not be one.
   package let description: String
 
   init(_ kind: Kind, _ description: String, name: String = "") {
@@ -42,7 +42,7 @@ package struct BusError: Error, CustomStringConvertible {
       case (EACCES, _), (EPERM, _),
         (_, "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired"):
         .accessDenied
-      // The last is systemd's for a path that stands for no unit's name.
+      // systemd answers with the last for a path that names no unit.
       case (_, "org.freedesktop.DBus.Error.UnknownObject"),
         (_, "org.freedesktop.DBus.Error.UnknownMethod"),
         (_, "org.freedesktop.DBus.Error.InvalidArgs"):

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A query to a service, or a state that is followed there: what is sent, and what is done with replies and signals.
+/// A query to a service, or a subscription to its state: the call to send, and the handling of replies and signals.
 ///
 /// The query is sent on each connection, and to each new process of the service. The closures are called by
 /// `BusConnection.process()` on its thread, and must not use the connection.
 package struct BusRequest {
   package enum Event {
-    /// The values that a call was answered with.
+    /// The values of the reply to a call.
     case reply([BusValue], to: BusCall)
     /// A call has failed. Or, without a call: there is no bus, or none any more (reported once until there is one),
     /// signals are refused, or a message is malformed.
@@ -14,14 +14,14 @@ package struct BusRequest {
     case signal([BusValue])
   }
 
-  /// The consequence of an event; of a failure without a call there is none.
+  /// What follows from an event; ignored for a failure without a call.
   package enum Next {
     case done
-    /// After a reply the query is sent again after a delay; after a signal at once.
+    /// After a reply or a failed call the query is sent again after a delay; after a signal at once.
     case again
     /// Another call completes the answer.
     case call(BusCall)
-    /// Other signals are requested, too, and the query is sent again at once: what they tell of may have changed before.
+    /// Other signals are requested, too, and the query is sent again at once: the state may have changed before.
     case follow(BusMatch)
     /// It has an unexpected type, which is reported as a failure.
     case malformed
@@ -34,8 +34,8 @@ package struct BusRequest {
   let receive: (Event) -> Next
 
   /// - Parameters:
-  ///   - matches: The signals that are received, from the service's owner alone: the bus delivers a signal that any
-  ///     program sends straight to this one.
+  ///   - matches: The signals to receive. Only those of the service's owner count: the bus also delivers a signal that
+  ///     any program sends directly to this one.
   ///   - isOnDemand: Whether the query is sent only by `BusConnection.sendOnDemand()`, once each time.
   ///   - query: The call; evaluated before each attempt.
   package init(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-/// A connection that sd-bus(3) makes, and the reading of its messages.
+/// A connection of sd-bus(3), and a reader of its messages.
 ///
 /// Nothing here blocks. One thread at a time may use it; libsystemd ends the process where two do.
 final class SDBus {
@@ -64,7 +64,7 @@ final class SDBus {
 
   // MARK: Calls and signals
 
-  /// Sends a call. The handler receives the reply, an error too, and an unretained pointer to `context`.
+  /// Sends a call. The handler receives the reply or the error, and an unretained pointer to `context`.
   func send(
     _ call: BusCall, context: AnyObject, _ handler: clinux_sdbus_handler
   ) throws(BusError) {
@@ -113,7 +113,7 @@ final class SDBus {
 
   /// All values of a message.
   func values(of message: OpaquePointer, about subject: String) throws(BusError) -> [BusValue] {
-    // More than systemd sends of its largest unit, and little enough to be read at once.
+    // More values than systemd sends of its largest unit, and few enough to be read at once.
     var room = 100_000
     do throws(Unreadable) { return try values(of: message, &room) } catch {
       throw .malformed(subject)
@@ -149,7 +149,7 @@ final class SDBus {
     case Self.type("s"): return .string(text(try read(message, type, nil)))
     case Self.type("o"): return .path(text(try read(message, type, nil)))
     case Self.type("h"):
-      // The one in the message is closed with the message.
+      // The message closes its own descriptor.
       let number = clinux_duplicate(try read(message, type, Int32(-1)), 3)
       guard number >= 0 else { throw Unreadable() }
       return .descriptor(BusDescriptor(OwnedDescriptor(owning: number)))
