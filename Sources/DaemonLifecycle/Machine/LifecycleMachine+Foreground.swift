@@ -67,24 +67,21 @@ extension LifecycleMachine {
 
   // MARK: In words
 
-  /// More than these are not shown by name: each change costs as much as what is shown.
+  /// More than these are a number: each change costs as much as what is shown.
   private static let shownNames = 16
 
   var snapshot: LifecycleSnapshot {
+    func names(_ shown: [String], of count: Int) -> [String] {
+      count > Self.shownNames ? shown + ["\(count - Self.shownNames) more"] : shown
+    }
     let reasons = registry.backgroundReasons
-    let others = reasons.count - Self.shownNames
-    return LifecycleSnapshot(
+    var snapshot = LifecycleSnapshot(
       state: registry.state,
-      reasons: reasons.prefix(Self.shownNames).map(\.name)
-        + (others > 0 ? ["\(others) more"] : []),
-      unentered: registry.state == .foreground && !unentered.isEmpty
-        ? namesOfUnentered : [])
-  }
-
-  private var namesOfUnentered: [String] {
-    let all = [unentered.failed, unentered.held, unentered.absent].joined()
-    let others = unentered.count - Self.shownNames
-    return all.prefix(Self.shownNames).compactMap { registry.members[$0]?.name.description }
-      + (others > 0 ? ["\(others) more"] : [])
+      reasons: names(reasons.prefix(Self.shownNames).map(\.name), of: reasons.count))
+    guard registry.state == .foreground, !unentered.isEmpty else { return snapshot }
+    let missing = [unentered.failed, unentered.held, unentered.absent].joined()
+      .prefix(Self.shownNames).compactMap { registry.members[$0]?.name.description }
+    snapshot.unentered = names(missing, of: unentered.count)
+    return snapshot
   }
 }
