@@ -29,7 +29,7 @@ public func save() async throws {}
 public func log(_ sentence: String) {}
 public struct Missing: Error { public init() {} }
 
-public actor Poller: BackgroundObserver, StateObserver {
+public actor Poller: BackgroundObserver, SaveObserver {
   public private(set) var saved: [UInt8]?
   public var bytes: [UInt8] { [] }
   public init() {}
@@ -69,12 +69,12 @@ public actor Queue {
 }
 public let listener: Listener = some()
 public let queue = Queue()
-public let round: ForegroundRound = some()
+public let round: WorkRound = some()
 public func work(on job: Job) async throws {}
 public typealias Saver = Poller
 public let orders = Saver()
 public let consumer: Job = some()
-@Sendable public func serve(_ client: Client, _ round: ForegroundRound) async {}
+@Sendable public func serve(_ client: Client, _ round: WorkRound) async {}
 public let database: Server = some()
 public let worker: Server = some()
 

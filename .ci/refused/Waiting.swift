@@ -3,7 +3,7 @@
 import DaemonLifecycle
 
 /// A wait is a task of its own, which may not add tasks to a group of the one that waits.
-func serve(_ round: ForegroundRound) async throws {
+func serve(_ round: WorkRound) async throws {
   try await withThrowingDiscardingTaskGroup { group in
     _ = try await round.untilEnding { () -> Int? in
       group.addTask {}

@@ -126,7 +126,7 @@ extension Poller: HealthObserver {
 
 // MARK: - Save, reload
 
-extension Poller: StateObserver, ReloadObserver {
+extension Poller: SaveObserver, ReloadObserver {
   /// The lifecycle logs the cause, and an error.
   func shouldSaveState(_ notification: ShouldSaveState) throws {
     try store.saveIfChanged(state)

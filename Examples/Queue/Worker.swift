@@ -62,7 +62,7 @@ actor Worker: ReloadObserver {
     }
   }
 
-  private func work(_ round: ForegroundRound, in lifecycle: any LifecycleObservable) async throws {
+  private func work(_ round: WorkRound, in lifecycle: any LifecycleObservable) async throws {
     while !round.isEnding {
       let store = makeStore()
       do {
@@ -80,7 +80,7 @@ actor Worker: ReloadObserver {
 
   /// Returns at the end of the round, or of the connection string.
   private func doJobs(
-    of store: any JobStore, _ round: ForegroundRound, _ lifecycle: any LifecycleObservable
+    of store: any JobStore, _ round: WorkRound, _ lifecycle: any LifecycleObservable
   ) async throws {
     let current = connectionString
     guard try await round.untilEnding({ try await store.open(current) }) != nil else { return }
@@ -93,10 +93,10 @@ actor Worker: ReloadObserver {
   }
 
   /// Returns whether there was a job.
-  private func doNextJob(of store: any JobStore, _ round: ForegroundRound) async throws -> Bool {
+  private func doNextJob(of store: any JobStore, _ round: WorkRound) async throws -> Bool {
     let before = done
     do {
-      try await round.finish(within: .seconds(2)) { [perform, say] in
+      let isDone = try await round.finish(within: .seconds(2)) { [perform, say] in
         let wasFound = try await store.withNextJob { job in
           do { return try await perform(job) } catch let error where Task.isCancelled {
             say("Job \(job.id) is handed back: it would have taken too long.")
@@ -105,7 +105,7 @@ actor Worker: ReloadObserver {
         }
         if wasFound { await self.countJob() }
       }
-      return done > before
+      return isDone && done > before
     } catch let failure as JobFailure {
       say("\(failure)")
       return true

@@ -16,7 +16,7 @@ struct Server: Sendable {
   }
 
   /// Returns when the round is ending and the last connection has ended.
-  func serve(_ round: ForegroundRound) async throws {
+  func serve(_ round: WorkRound) async throws {
     // Discarding: it keeps nothing of connections that have ended.
     try await withThrowingDiscardingTaskGroup { group in
       while let client = try await round.untilEnding({ try await nextClient() }) {
@@ -41,7 +41,7 @@ struct Server: Sendable {
     }
   }
 
-  private func converse(with client: Socket, _ round: ForegroundRound) async {
+  private func converse(with client: Socket, _ round: WorkRound) async {
     defer { client.end() }
     do {
       // The client may send unanswered lines again elsewhere: the connection ends after the last answer.

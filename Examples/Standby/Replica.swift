@@ -43,7 +43,7 @@ actor Replica {
   }
 
   private func follow(
-    every interval: Duration, in lifecycle: any LifecycleObservable, _ round: ForegroundRound
+    every interval: Duration, in lifecycle: any LifecycleObservable, _ round: WorkRound
   ) async throws {
     try catchUp()
     say("\(name) stands by at \(last)")

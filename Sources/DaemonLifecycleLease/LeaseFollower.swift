@@ -62,7 +62,7 @@ final class LeaseFollower: LifecyclePart {
     pause(daemon, because: "launch")
     if isRefused { return warn("another subject has it, and this one stands by.") }
     let hooks: [Hook] = [
-      .closure(for: WillSuspend.self, owner: LeaseFollower.self) {
+      .closure(for: WillSleep.self, owner: LeaseFollower.self) {
         try await $0.giveUp($1.context)
       },
       .closure(for: WillTerminate.self, owner: LeaseFollower.self) {
@@ -99,7 +99,7 @@ final class LeaseFollower: LifecyclePart {
   func receive(_ fact: LifecycleFact) -> MonotonicTime? {
     switch fact {
     case .began(.foreground, let cause, _), .began(.background, let cause, _),
-      .began(.suspend, let cause, _):
+      .began(.sleep, let cause, _):
       inbox.withLock { $0.mover = cause }
     case .launched, .ended, .positionChanged, .terminating, .terminated: look()
     default: break

@@ -17,7 +17,7 @@ import Synchronization
 /// The subject retains it, like every observer, and it retains the store with its lock. In a hook the closure runs and
 /// the disk is waited for on the subject's threads, unless the closure is isolated elsewhere. Safe to use from any
 /// thread.
-public final class SavedState: StateObserver {
+public final class SavedState: SaveObserver {
   let store: StateStore
   private let bytes: @Sendable () async throws -> [UInt8]
   private let rounds = Mutex(Rounds())

@@ -228,7 +228,7 @@ import Testing
   @Test func aJobThatIsCancelledWithItsCallerIsHandedBack() async throws {
     for _ in 1...100 {
       let job = Task {
-        try await ForegroundRound().finish(within: .seconds(1000)) {
+        try await WorkRound().finish(within: .seconds(1000)) {
           try await Task.sleep(for: .seconds(1000))
         }
       }
@@ -238,7 +238,7 @@ import Testing
   }
 
   @Test func withoutAnEndAJobHasAllTime() async throws {
-    let round = ForegroundRound()
+    let round = WorkRound()
     #expect(try await round.finish(within: .zero) {})
     await #expect(throws: Failure.self) {
       try await round.finish(within: .zero) { throw Failure() }

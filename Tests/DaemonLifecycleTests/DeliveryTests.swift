@@ -15,7 +15,7 @@ import Testing
     let mock = MockLifecycleSubject()
     mock.addObserver(Listener("a", log))
     try await mock.send(.sigusr1)
-    try await mock.send(.suspend)
+    try await mock.send(.sleep)
     try await mock.send(.wakeUp)
     #expect(mock.state == .background)
     try await mock.send(.sigusr2)

@@ -108,7 +108,7 @@ import Testing
     #expect(log.all == Self.down && mock.ending?.status == 0)
   }
 
-  @Test(arguments: [LifecycleRequest.pause(for: .operator), .suspend])
+  @Test(arguments: [LifecycleRequest.pause(for: .operator), .sleep])
   func whatEndsTheServingEndsTheDelay(kind: LifecycleRequest) async throws {
     let mock = try await listened(mock())
     mock.inject(.sigterm)

@@ -71,7 +71,7 @@ private final class Schedule: Sendable {
     switch Int.random(in: 0..<16, using: &random) {
     case 0, 1: .event(.pause(for: .operator))
     case 2, 3: .event(.resume(for: .operator))
-    case 4: .event(.suspend)
+    case 4: .event(.sleep)
     case 5: .event(.wakeUp)
     case 6: .event(.reload)
     case 7: .event(.pressure)

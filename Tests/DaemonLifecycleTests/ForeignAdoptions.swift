@@ -4,13 +4,13 @@ public import TestSupport
 
 // Hooks that observers get in another module than their own: see HookAdoptionTests.
 
-extension ForeignClass: StateObserver {
+extension ForeignClass: SaveObserver {
   public func shouldSaveState(_ notification: ShouldSaveState) { received.add(notification) }
 }
-extension ForeignActor: StateObserver {
+extension ForeignActor: SaveObserver {
   public func shouldSaveState(_ notification: ShouldSaveState) { received.add(notification) }
 }
-extension ForeignBox: StateObserver where Element: Equatable {
+extension ForeignBox: SaveObserver where Element: Equatable {
   public func shouldSaveState(_ notification: ShouldSaveState) { received.add(notification) }
 }
 extension ForeignStranger: NotingObserver, TerminationObserver {

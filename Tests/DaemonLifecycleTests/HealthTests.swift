@@ -76,12 +76,12 @@ import Testing
       try await core.clockForTesting.sleep(for: .seconds(100))
     }
     core.take(.systemd(.sleepDelay(.seconds(4))))
-    core.receive(LifecycleEvent(.suspend))
+    core.receive(LifecycleEvent(.sleep))
     await core.advance(by: .milliseconds(2500))
     core.take(.watchdogTick(stall: .zero))
     await core.advance(by: .milliseconds(100))
     try await eventually { !core.state.withLock { $0.machine.health.isChecking } }
-    #expect(!observed.log.names.contains("ended suspend in background"))
+    #expect(!observed.log.names.contains("ended sleep in background"))
     #expect(observed.log.names.contains("healthy"))
     #expect(!observed.log.names.contains { $0.hasPrefix("unhealthy") })
     await core.advance(by: .seconds(5))

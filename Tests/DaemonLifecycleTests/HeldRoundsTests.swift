@@ -117,7 +117,7 @@ import Testing
     let tries = database.tries.withLock { $0 }
     mock.inject(isSuspend ? .saveState : .reload)
     try await mock.waitUntilSleeping()
-    if isSuspend { mock.inject(.suspend) }
+    if isSuspend { mock.inject(.sleep) }
     await mock.advance(by: .milliseconds(1500))
     if isSuspend { mock.inject(.wakeUp) }
     await mock.advance(by: .milliseconds(500))

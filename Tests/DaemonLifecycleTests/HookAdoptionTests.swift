@@ -13,7 +13,7 @@ private class Base: NotingObserver, LaunchObserver, @unchecked Sendable {
   let received = ReceivedHooks()
   func didFinishLaunching(_ notification: DidFinishLaunching) { received.add(notification) }
 }
-private class Derived: Base, StateObserver, @unchecked Sendable {
+private class Derived: Base, SaveObserver, @unchecked Sendable {
   func shouldSaveState(_ notification: ShouldSaveState) { received.add(notification) }
 }
 private final class Last: Derived, TerminationObserver, @unchecked Sendable {
@@ -33,10 +33,10 @@ private final class Split: NotingObserver { let received = ReceivedHooks() }
 extension Split: LaunchObserver {
   func didFinishLaunching(_ notification: DidFinishLaunching) { received.add(notification) }
 }
-extension Split: StateObserver {
+extension Split: SaveObserver {
   func shouldSaveState(_ notification: ShouldSaveState) { received.add(notification) }
 }
-private protocol Saver: NotingObserver, StateObserver, TerminationObserver {}
+private protocol Saver: NotingObserver, SaveObserver, TerminationObserver {}
 extension Saver {
   func shouldSaveState(_ notification: ShouldSaveState) { received.add(notification) }
   func willTerminate(_ notification: WillTerminate) { received.add(notification) }
@@ -75,7 +75,7 @@ private struct Opaque {}
     mock.addObserver(observer)
     try await mock.launch()
     let requests: [LifecycleRequest] = [
-      .suspend, .wakeUp, .reload, .pressure, .checkHealth, .terminate,
+      .sleep, .wakeUp, .reload, .pressure, .checkHealth, .terminate,
     ]
     for request in requests { try await mock.send(request) }
     #expect(mock.ending?.status == 0)
@@ -107,7 +107,7 @@ private struct Opaque {}
     let text = try #require(report.problems.first?.failure?.text)
     for kind in NotificationKind.allCases.map({ "\($0)" }) {
       let name = kind.replacing(#/^(did|will|should|check)(Enter|Receive|Finish)?/#, with: "")
-      let hook = ["Launching": "Launch", "SaveState": "State", "Terminate": "Termination"][name]
+      let hook = ["Launching": "Launch", "SaveState": "Save", "Terminate": "Termination"][name]
       #expect(text.contains("\(hook ?? name)Observer"), "\(kind)")
     }
   }

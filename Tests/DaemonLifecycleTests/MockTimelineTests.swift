@@ -8,7 +8,7 @@ import Testing
 /// Timelines of real deliveries, on the mock's clock: exact to the millisecond.
 @Suite("Timelines of a mock", .timeLimit(.minutes(5))) struct MockTimelineTests {
   /// Takes its time for each hook, on the clock.
-  private final class Sleeper: BackgroundObserver, StateObserver, ReloadObserver {
+  private final class Sleeper: BackgroundObserver, SaveObserver, ReloadObserver {
     let clock: LifecycleClock
     let pause: Duration
     let save: Duration

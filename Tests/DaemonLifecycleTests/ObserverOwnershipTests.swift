@@ -10,7 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct ObserverOwnershipTests {
   private let log = Log()
 
-  private final class Saver: StateObserver {
+  private final class Saver: SaveObserver {
     private let log: Log
     private let lifecycle: (any LifecycleObservable)?
     init(_ log: Log, _ lifecycle: (any LifecycleObservable)? = nil) {

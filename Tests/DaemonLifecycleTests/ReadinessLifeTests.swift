@@ -40,7 +40,7 @@ import Testing
     #expect(!isReady)
     try await mock.send(.sigusr2)
     #expect(isReady)
-    try await mock.send(.suspend)
+    try await mock.send(.sleep)
     #expect(!isReady)
     try await mock.send(.wakeUp)
     #expect(isReady)
@@ -52,8 +52,8 @@ import Testing
         "ShouldSaveState ready", "ShouldReload ready",
         "DidEnterBackground not ready", "ShouldSaveState not ready",
         "WillEnterForeground not ready",
-        "DidEnterBackground not ready", "ShouldSaveState not ready", "WillSuspend not ready",
-        "DidResume not ready", "WillEnterForeground not ready",
+        "DidEnterBackground not ready", "ShouldSaveState not ready", "WillSleep not ready",
+        "DidWakeUp not ready", "WillEnterForeground not ready",
         "DidEnterBackground not ready", "ShouldSaveState not ready", "WillTerminate not ready",
       ])
     withExtendedLifetime(token) {}

@@ -89,7 +89,7 @@ import Testing
     struct BadConfiguration: ExitStatusError { var exitStatus: Int32 { 78 } }
     let manager = try FakeServiceManager()
     let mock = MockLifecycleSubject(state: .launching, serviceManager: manager)
-    let body = { @Sendable (_: ForegroundRound) async throws in throw BadConfiguration() }
+    let body = { @Sendable (_: WorkRound) async throws in throw BadConfiguration() }
     switch form {
     case "foreground": mock.addForeground(name: "web", readyWithin: .seconds(9), body)
     case "task": mock.addTask(name: "web", readyWithin: .seconds(9), body)

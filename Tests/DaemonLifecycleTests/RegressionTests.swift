@@ -106,7 +106,7 @@ import Testing
 
   /// It had failed to read its state, and was asked to save over it.
   @Test func anObserverThatCouldNotLaunchIsNotAskedToSave() async throws {
-    final class Broken: LaunchObserver, StateObserver, TerminationObserver {
+    final class Broken: LaunchObserver, SaveObserver, TerminationObserver {
       let log: Log
       init(_ log: Log) { self.log = log }
       func didFinishLaunching(_ notification: DidFinishLaunching) throws { throw Failure() }

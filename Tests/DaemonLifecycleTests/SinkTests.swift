@@ -230,10 +230,10 @@ struct ObservedCore {
   @Test func theMachineMaySleepOnceAllIsDone() async throws {
     let observed = ObservedCore()
     _ = await observed.core.launch()
-    try await observed.send(.suspend)
+    try await observed.send(.sleep)
     #expect(
       observed.log.names.suffix(3)
-        == ["began suspend", "ended suspend in background", "ready to sleep"])
+        == ["began sleep", "ended sleep in background", "ready to sleep"])
   }
 
   @Test func aSubjectThatGoesAwayIsTold() async {

@@ -396,9 +396,10 @@ struct BusSourceTests {
 
   private static let denied = BusPeer.Reaction.error(
     "org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
-  private static let noSleepLock = "note: no delay lock: a suspend does not wait for the hooks"
+  private static let noSleepLock =
+    "note: no delay lock: the machine's sleep does not wait for the hooks"
   private static let deniedLock =
-    "info: No delay lock: a suspend does not wait for the hooks. Allow it in polkit, or remove `.sleep`."
+    "info: No delay lock: the machine's sleep does not wait for the hooks. Allow it in polkit, or remove `.sleep`."
   private static let (asleep, awake) = (
     "the machine is about to sleep", "the machine has woken up"
   )

@@ -150,7 +150,7 @@ import Testing
   /// And a restart from there hands them over, as from the foreground.
   @Test func aSuspendLeavesWhoIsThere() async throws {
     let (first, idle, busy) = try await runWithHalfALine()
-    first.mock.inject(.suspend)
+    first.mock.inject(.sleep)
     try await first.mock.waitUntilSettled()
     #expect(first.mock.state == .background)
     idle.send("three\n")

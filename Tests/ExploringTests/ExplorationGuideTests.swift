@@ -9,7 +9,7 @@ private protocol Disk: Sendable {
 }
 
 /// The guide's daemon, before it is mended and after.
-private actor Orders: StateObserver {
+private actor Orders: SaveObserver {
   private(set) var accepted: [Int] = []
   private var isSaved = true
   private let disk: any Disk

@@ -216,7 +216,7 @@ import Testing
   }
 
   @Test func aHookThatThrowsIsFoundUnlessAFakeFailed() async throws {
-    final class Saver: StateObserver, Sendable {
+    final class Saver: SaveObserver, Sendable {
       let fails: @Sendable () -> Bool
       init(fails: @escaping @Sendable () -> Bool) { self.fails = fails }
       func shouldSaveState(_ notification: ShouldSaveState) throws {
@@ -263,7 +263,7 @@ import Testing
     let all = kinds + kinds * kinds + kinds * kinds * kinds
     let orders = (1...all).compactMap { explorer.order($0, upTo: 3) }
     #expect(Set(orders).count == all && explorer.order(all + 1, upTo: 3) == nil)
-    #expect(orders.contains("rest:suspend rest:pause rest:resume"))
+    #expect(orders.contains("rest:sleep rest:pause rest:resume"))
     let states = Mutex<[String]>([])
     try await MockLifecycleSubject.explore(replaying: "rest:pause rest:reload rest:resume") { run in
       run.mock.addForeground {

@@ -139,7 +139,7 @@ struct SampleDaemon: CustomStringConvertible, Sendable {
 
   static let lostIncrement = SampleDaemon(description: "a lost increment", finding: "count") {
     run in
-    actor Counter: StateObserver, PressureObserver {
+    actor Counter: SaveObserver, PressureObserver {
       private(set) var count = 0
       private(set) var calls = 0
       func add() async {
@@ -165,7 +165,7 @@ struct SampleDaemon: CustomStringConvertible, Sendable {
   static let forgottenFailure = SampleDaemon(
     description: "a failed save that is forgotten", finding: "lost"
   ) { run in
-    actor Bookmarks: StateObserver {
+    actor Bookmarks: SaveObserver {
       private(set) var (page, saved, isDirty) = (0, 0, false)
       let fails: @Sendable () -> Bool
       init(fails: @escaping @Sendable () -> Bool) { self.fails = fails }
@@ -216,7 +216,7 @@ struct SampleDaemon: CustomStringConvertible, Sendable {
 
   /// Jobs are done, or handed back; a save that fails is tried again by the next one.
   static let jobs = SampleDaemon(description: "jobs that are handed back", finding: nil) { run in
-    actor Queue: StateObserver {
+    actor Queue: SaveObserver {
       private var waiting = Array(0..<5)
       private(set) var (done, saved) = ([Int](), [Int]())
       let fails: @Sendable () -> Bool
@@ -252,7 +252,7 @@ struct SampleDaemon: CustomStringConvertible, Sendable {
   /// A main actor's state, with a body, a stream and a child task.
   static let mainActor = SampleDaemon(description: "a daemon on the main actor", finding: nil) {
     run in
-    @MainActor final class Model: StateObserver, ReloadObserver {
+    @MainActor final class Model: SaveObserver, ReloadObserver {
       private(set) var (ticks, saved, reloads, seen) = (0, 0, 0, 0)
       nonisolated init() {}
       func tick() { ticks += 1 }

@@ -23,7 +23,7 @@ import Testing
     let bridge = mock.bridge(to: center)
     try await mock.launch()
     for signal in [UnixSignal.sigusr1, .sigusr2, .sighup] { try await mock.send(signal) }
-    for event in [.suspend, .wakeUp, .pressure, .checkHealth]
+    for event in [.sleep, .wakeUp, .pressure, .checkHealth]
       as [LifecycleRequest]
     { try await mock.send(event) }
     try await mock.send(.sigterm)

@@ -264,7 +264,7 @@ import Testing
     core.close()
   }
 
-  private actor Saver: StateObserver {
+  private actor Saver: SaveObserver {
     private var isSaved = false
     func shouldSaveState(_ notification: ShouldSaveState) { isSaved = true }
   }

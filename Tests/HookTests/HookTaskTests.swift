@@ -129,7 +129,7 @@ import Testing
   }
 
   @Test func aCallThatHasEndedHoldsNothing() async throws {
-    final class Observer: StateObserver {
+    final class Observer: SaveObserver {
       func shouldSaveState(_ notification: ShouldSaveState) {}
     }
     var mock: MockLifecycleSubject? = MockLifecycleSubject()

@@ -8,7 +8,7 @@ import Testing
 
 @testable import DaemonLifecycleLease
 
-private final class Writer: ForegroundObserver, BackgroundObserver, StateObserver,
+private final class Writer: ForegroundObserver, BackgroundObserver, SaveObserver,
   TerminationObserver
 {
   let lease: Lease
@@ -107,7 +107,7 @@ private actor BlockedObserver: BackgroundObserver {
     let mock = MockLifecycleSubject(configuration: configuration)
     lease.grant(token: "7")
     try await mock.waitUntilInForeground()
-    try await mock.send(.suspend)
+    try await mock.send(.sleep)
     #expect(lease.token == nil)
     try await mock.send(.wakeUp)
     try await mock.waitUntilSettled()
@@ -425,7 +425,7 @@ private actor BlockedObserver: BackgroundObserver {
         isPaused = false
         done.append("resume")
       case 5:
-        mock.inject(.suspend)
+        mock.inject(.sleep)
         isAsleep = true
         done.append("suspend")
       case 6:

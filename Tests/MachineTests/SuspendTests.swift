@@ -74,7 +74,7 @@ import Testing
     try await machine(release, polkit: false) { machine in
       let service = try await machine.lifecycle("", "User=daemon")
       try await service.start()
-      try await service.waitForMessage("No delay lock: a suspend does not wait for the hooks")
+      try await service.waitForMessage("No delay lock: the machine's sleep does not wait")
       try await machine.expect("systemctl", "suspend")
       try await service.waitForMessage("save: the machine is about to sleep")
       try await service.waitForMessage("suspend: the machine is about to sleep")
@@ -94,9 +94,9 @@ import Testing
       let service = try await machine.lifecycle("--slow=save:1 --state=/run/saved")
       try await service.start()
       try await service.wait("StatusText") {
-        $0.contains("no delay lock: a suspend does not wait for the hooks")
+        $0.contains("no delay lock: the machine's sleep does not wait for the hooks")
       }
-      try await service.waitForMessage("No delay lock: a suspend")
+      try await service.waitForMessage("No delay lock: the machine's sleep")
       try await machine.expect("systemctl", "unmask", "--runtime", "systemd-logind.service")
       try await machine.expect("systemctl", "start", "systemd-logind.service")
       try await machine.wait(until: Self.hasLock)
@@ -118,7 +118,7 @@ import Testing
       try await service.start()
       try await machine.wait(until: Self.hasLock)
       try await machine.expect("systemctl", "suspend")
-      try await service.waitForMessage("Resumed after the machine's sleep", within: .seconds(40))
+      try await service.waitForMessage("Woken up after the machine's sleep", within: .seconds(40))
       #expect(
         try await machine.read("/run/saved-before-sleep").hasPrefix(
           "saved: the machine is about to sleep"))

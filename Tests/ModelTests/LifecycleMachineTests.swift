@@ -13,7 +13,7 @@ import Testing
   /// A daemon in the foreground with one observer.
   private let daemon = DaemonUnderTest(
     hasServiceManager: true,
-    observing: [ShouldSaveState.self, WillSuspend.self, CheckHealth.self, Note.self])
+    observing: [ShouldSaveState.self, WillSleep.self, CheckHealth.self, Note.self])
 
   private static let post = LifecycleMachine.Input.post(LifecyclePost(Note()), inside: nil)
 
@@ -21,7 +21,7 @@ import Testing
   private func daemonWithoutTimeToPause() -> DaemonUnderTest {
     let daemon = DaemonUnderTest(
       .init(cancellationGrace: .zero),
-      observing: [DidEnterBackground.self, ShouldSaveState.self, WillSuspend.self])
+      observing: [DidEnterBackground.self, ShouldSaveState.self, WillSleep.self])
     daemon.give(.sleepDelay(.microseconds(1200)))
     return daemon
   }
@@ -85,9 +85,9 @@ import Testing
 
   /// One that is suspended with an observer of this notification, when logind waits for so long.
   private func suspended(delay: Duration, grace: Duration) -> Call? {
-    let daemon = DaemonUnderTest(.init(cancellationGrace: grace), observing: [WillSuspend.self])
+    let daemon = DaemonUnderTest(.init(cancellationGrace: grace), observing: [WillSleep.self])
     daemon.give(.sleepDelay(delay))
-    return daemon.call(daemon.request(.suspend).starts.first)
+    return daemon.call(daemon.request(.sleep).starts.first)
   }
 
   /// A hook for which there is less than a millisecond is not begun.
@@ -300,7 +300,7 @@ import Testing
 
   @Test func aSleepIsLimitedByWhatLogindGrants() {
     daemon.give(.sleepDelay(.seconds(5)))
-    daemon.request(.suspend, at: at(1))
+    daemon.request(.sleep, at: at(1))
     #expect(daemon.machine.sleep.budget?.end == at(5))
     #expect(daemon.machine.sleep.budget?.endOfSaves == MonotonicTime(nanoseconds: 4_750_000_000))
     #expect(
@@ -311,21 +311,21 @@ import Testing
   @Test func aSleepThatWasCalledOffLeavesNoLimitToTheNext() {
     daemon.give(.sleepDelay(.seconds(5)))
     daemon.request(.wakeUp)
-    #expect(daemon.request(.suspend, at: at(1)).starts.count == 1)
+    #expect(daemon.request(.sleep, at: at(1)).starts.count == 1)
     #expect(daemon.machine.sleep.budget?.end == nil)
   }
 
   /// logind waits no longer, so there is no time to keep to.
   @Test func aLimitThatIsOverIsNone() {
     daemon.give(.sleepDelay(.zero))
-    #expect(daemon.request(.suspend).starts.count == 1)
+    #expect(daemon.request(.sleep).starts.count == 1)
     #expect(daemon.machine.sleep.budget?.end == nil)
   }
 
   /// There was no time to pause it: it saves, and is paused when the machine is awake again, and not before.
   @Test func whoCouldNotBePausedInTimeSavesAndIsPausedAfterTheSleep() throws {
     let daemon = daemonWithoutTimeToPause()
-    let save = daemon.request(.suspend).starts
+    let save = daemon.request(.sleep).starts
     #expect(daemon.kinds(save) == [.shouldSaveState])
     // What follows the suspend is the pause: nobody is told of a sleep who was not paused.
     let output = daemon.give(.ended(try #require(save.first), .completed))
@@ -337,7 +337,7 @@ import Testing
   /// Nothing comes later, so who could not be paused in time is paused now.
   @Test func aStopPausesThoseForWhomASleepLeftNoTime() throws {
     let daemon = daemonWithoutTimeToPause()
-    let save = daemon.request(.suspend).starts
+    let save = daemon.request(.sleep).starts
     daemon.request(.terminate)
     let output = daemon.give(.ended(try #require(save.first), .completed))
     #expect(daemon.kinds(output.starts) == [.didEnterBackground])
@@ -345,16 +345,16 @@ import Testing
 
   /// One whose hook still ran when the others resumed sleeps, as far as it knows.
   @Test func nobodyIsSuspendedTwice() throws {
-    let daemon = DaemonUnderTest(observing: [WillSuspend.self, DidResume.self])
+    let daemon = DaemonUnderTest(observing: [WillSleep.self, DidWakeUp.self])
     daemon.add([ShouldSaveState.self])
-    let save = try #require(daemon.request(.suspend).starts.first)
+    let save = try #require(daemon.request(.sleep).starts.first)
     let suspend = try #require(daemon.give(.ended(save, .completed)).starts.first)
     for time in [at(10), at(12)] { daemon.give(.clock, at: time) }
     #expect(daemon.request(.wakeUp, at: at(12)).starts.isEmpty)
-    let next = try #require(daemon.request(.suspend, at: at(12)).starts.first)
+    let next = try #require(daemon.request(.sleep, at: at(12)).starts.first)
     daemon.give(.ended(suspend, .completed), at: at(12))
     #expect(daemon.give(.ended(next, .completed), at: at(12)).starts.isEmpty)
-    #expect(daemon.kinds(daemon.request(.wakeUp, at: at(12)).starts) == [.didResume])
+    #expect(daemon.kinds(daemon.request(.wakeUp, at: at(12)).starts) == [.didWakeUp])
   }
 
   // MARK: Deliveries
@@ -495,11 +495,11 @@ import Testing
   @Test func aTransitionEndsWithoutItsLastStep() throws {
     let pause = try #require(daemon.request(.pause).starts.first)
     daemon.give(.ended(pause, .completed))
-    let save = try #require(daemon.request(.suspend).starts.first)
+    let save = try #require(daemon.request(.sleep).starts.first)
     daemon.give(.hold)
     daemon.give(.ended(save, .completed))
     daemon.request(.wakeUp)
-    #expect(daemon.give(.release).ended.map(\.kind) == [.suspend])
+    #expect(daemon.give(.release).ended.map(\.kind) == [.sleep])
   }
 
   /// Those of a concurrent phase together, and the others one after another.
@@ -771,7 +771,7 @@ import Testing
   }
 
   /// What runs is known by its call, whatever has become of its observer, and whatever it is.
-  @Test(arguments: [LifecycleRequest.pause, .reload, .suspend, .post(Note())], [false, true])
+  @Test(arguments: [LifecycleRequest.pause, .reload, .sleep, .post(Note())], [false, true])
   func aStopWaitsForAllThatStillRuns(_ request: LifecycleRequest, isRemoved: Bool) throws {
     let daemon = DaemonUnderTest(
       observing: [DidEnterBackground.self, ShouldReload.self, Note.self])
@@ -783,7 +783,7 @@ import Testing
     // It is paused now, where it was busy before.
     let isPaused =
       switch request {
-      case .pause, .suspend: true
+      case .pause, .sleep: true
       default: isRemoved
       }
     #expect(daemon.kinds(next).count == (isPaused ? 0 : 1))

@@ -15,8 +15,8 @@ import Testing
 
   private static let questions: [@Sendable (ObserverProgress) -> Bool] = [
     { _ in true }, { $0.reachedState == .launching }, { $0.reachedState == .foreground },
-    { $0.reachedState == .background }, { $0.isBusy }, { $0.isSuspended },
-    { $0.isSuspended && !$0.isBusy }, { $0.launchFailed },
+    { $0.reachedState == .background }, { $0.isBusy }, { $0.isAsleep },
+    { $0.isAsleep && !$0.isBusy }, { $0.launchFailed },
     { $0.shouldReceive(NotificationKind.didFinishLaunching.row.change) },
     { $0.shouldReceive(NotificationKind.shouldSaveState.row.change) },
   ]
@@ -83,7 +83,7 @@ import Testing
   private func progress(_ random: inout SeededGenerator) -> ObserverProgress {
     ObserverProgress(
       reachedState: [.launching, .background, .foreground].randomElement(using: &random)!,
-      isBusy: Bool.random(using: &random), isSuspended: Bool.random(using: &random),
+      isBusy: Bool.random(using: &random), isAsleep: Bool.random(using: &random),
       launchFailed: Bool.random(using: &random))
   }
 

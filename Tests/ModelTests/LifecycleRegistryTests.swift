@@ -128,10 +128,10 @@ import Testing
   @Test func aPauseWithItsSleepIsBeforeALaterPost() {
     struct Note: CustomNotification {}
     var registry = launched(first)
-    for request: LifecycleRequest in [.pause, .post(Note()), .suspend] {
+    for request: LifecycleRequest in [.pause, .post(Note()), .sleep] {
       receive(request, &registry)
     }
-    #expect(deliver(&registry).map(\.kind) == [.suspend, .suspend, .suspend, .post])
+    #expect(deliver(&registry).map(\.kind) == [.sleep, .sleep, .sleep, .post])
   }
 
   /// As by any other pause: a hook that reads the state finds it.
@@ -206,22 +206,22 @@ import Testing
   @Test func whoWasNotPausedIsNotSuspended() {
     var registry = launched(first)
     registry.members.update(first) { $0.isBusy = true }
-    receive(.suspend, &registry)
+    receive(.sleep, &registry)
     let plans = deliver(&registry, reaches: false)
-    #expect(names(plans) == ["DidEnterBackground", "ShouldSaveState", "WillSuspend"])
+    #expect(names(plans) == ["DidEnterBackground", "ShouldSaveState", "WillSleep"])
     #expect(plans.last?.members == [])
   }
 
   /// Its hook was abandoned before it began: it has not had the sleep's notification, or still waits for the other.
   @Test func whoWasNotReachedIsWhereItWas() {
     var registry = launched(first)
-    for (request, isSuspended) in [(LifecycleRequest.suspend, false), (.wakeUp, true)] {
+    for (request, isAsleep) in [(LifecycleRequest.sleep, false), (.wakeUp, true)] {
       receive(request, &registry)
       while let step = registry.next()?.step {
         registry.reached(first, step.change)
-        if [.willSuspend, .didResume].contains(step.kind) {
+        if [.willSleep, .didWakeUp].contains(step.kind) {
           registry.notReached(first, step)
-          #expect(registry.members.progress(of: first)?.isSuspended == isSuspended)
+          #expect(registry.members.progress(of: first)?.isAsleep == isAsleep)
           registry.reached(first, step.change)
         }
         registry.finish(step)
@@ -233,13 +233,13 @@ import Testing
   /// It has a hook that was abandoned, and receives it when that has ended, before anything else.
   @Test func whoWasBusyAtTheResumeIsResumedLater() {
     var registry = launched(first)
-    receive(.suspend, &registry)
-    #expect(deliver(&registry).last?.step.name == "WillSuspend")
+    receive(.sleep, &registry)
+    #expect(deliver(&registry).last?.step.name == "WillSleep")
     registry.members.update(first) { $0.isBusy = true }
     receive(.wakeUp, &registry)
     deliver(&registry, reaches: false)
     registry.members.update(first) { $0.isBusy = false }
-    #expect(names(deliver(&registry)) == ["DidResume", "WillEnterForeground"])
+    #expect(names(deliver(&registry)) == ["DidWakeUp", "WillEnterForeground"])
   }
 
   /// It is busy for good, and would only be skipped.
@@ -322,8 +322,8 @@ import Testing
   @Test func theSleepIsSettledWhenItsLastStepHasEnded() {
     var registry = launched(first)
     #expect(registry.isSleepSettled)
-    receive(.suspend, &registry)
-    for step in ["DidEnterBackground", "ShouldSaveState", "WillSuspend"] {
+    receive(.sleep, &registry)
+    for step in ["DidEnterBackground", "ShouldSaveState", "WillSleep"] {
       #expect(!registry.isSleepSettled)
       guard let next = registry.next() else { break }
       #expect(next.step.name == step && !registry.isSleepSettled)
@@ -341,12 +341,12 @@ import Testing
   /// Somebody has taken the sleep's reason away and worked on: the next sleep pauses the daemon again.
   @Test func aSleepPausesAlsoWhoIsAwakeAgainstTheMachinesWord() {
     var registry = launched(first)
-    receive(.suspend, &registry)
+    receive(.sleep, &registry)
     deliver(&registry)
-    receive(.resume(for: .suspend), &registry)
+    receive(.resume(for: .sleep), &registry)
     deliver(&registry)
     #expect(registry.state == .foreground)
-    receive(.suspend, &registry)
+    receive(.sleep, &registry)
     deliver(&registry)
     #expect(registry.state == .background)
   }

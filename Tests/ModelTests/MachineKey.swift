@@ -140,8 +140,8 @@ extension LifecycleRegistry {
   func add(to key: inout StateKey) {
     key.add(state.hashKey)
     key.add(backgroundReasons.contains(.operator))
-    key.add(backgroundReasons.contains(.suspend))
-    for bit in [isSuspended, isHeld, wantsSleep] { key.add(bit) }
+    key.add(backgroundReasons.contains(.sleep))
+    for bit in [isAsleep, isHeld, wantsSleep] { key.add(bit) }
     key.add(termination?.hashKey ?? -1)
     key.add(min(3, terminationSignals))
     key.add(transition != nil)
@@ -159,7 +159,7 @@ extension LifecycleRegistry {
       guard let progress = members.progress(of: id) else { continue }
       key.add(Int(id.value))
       key.add(progress.reachedState.hashKey)
-      for bit in [progress.isBusy, progress.isSuspended, progress.launchFailed] { key.add(bit) }
+      for bit in [progress.isBusy, progress.isAsleep, progress.launchFailed] { key.add(bit) }
       key.add(progress.task == .none ? 0 : progress.task == .waiting ? 1 : 2)
     }
   }

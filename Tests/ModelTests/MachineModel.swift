@@ -34,7 +34,7 @@ struct MachineModel {
     case launch, bodyBegins, bodyEnds, bodyFails, exitExpected
     case workIsReady, workReturns, workFails
     case workProgresses(Bool)
-    case background, foreground, suspend, delayedSuspend, resume
+    case background, foreground, sleep, delayedSuspend, resume
     case reload, save, pressure, post
     case nestedPost(Int)
     case checkHealth, poolAnswers
@@ -153,7 +153,7 @@ struct MachineModel {
     }
     events += [.terminate, .signal]
     if registry.termination == nil {
-      events += [.background, .foreground, .suspend, .delayedSuspend, .resume]
+      events += [.background, .foreground, .sleep, .delayedSuspend, .resume]
       events += [.reload, .save, .pressure]
       events.append(registry.isHeld ? .release : .hold)
       if !openPosts.contains(ObjectIdentifier(Self.ordinaryPost)) { events.append(.post) }
@@ -206,10 +206,10 @@ struct MachineModel {
       give(.launch { _ in })
     case .background: give(.pause(for: .operator))
     case .foreground: give(.resume(for: .operator))
-    case .suspend, .delayedSuspend:
+    case .sleep, .delayedSuspend:
       if case .delayedSuspend = event { give(.sleepDelay(.seconds(4))) }
       isSleepAwaited = true
-      give(.suspend)
+      give(.sleep)
     case .resume: give(.wakeUp)
     case .reload: give(.reload)
     case .save: give(.saveState)
@@ -508,7 +508,7 @@ extension MachineModel: ExplorableModel {
       key.add(observer.presence.rawValue)
       key.add(observer.history.isLaunched)
       key.add(observer.history.isInForeground)
-      key.add(observer.history.isSuspended)
+      key.add(observer.history.isAsleep)
       key.add(observer.history.hasLaunchFailed)
       key.add(observer.history.isTerminated)
     }

@@ -202,7 +202,7 @@ struct MachineSimulation: ~Copyable {
   private mutating func suspend() {
     if random.chance(60) { give(.sleepDelay(.seconds(random.below(6) + 1))) }
     awaitedSleeps = 1
-    give(event: .suspend)
+    give(event: .sleep)
   }
 
   private mutating func terminate() {
@@ -250,7 +250,7 @@ struct MachineSimulation: ~Copyable {
     observers.append(observer)
     let all: [any LifecycleNotification.Type] = [
       DidFinishLaunching.self, WillEnterForeground.self, DidEnterBackground.self,
-      ShouldSaveState.self, ShouldReload.self, WillSuspend.self, DidResume.self, Note.self,
+      ShouldSaveState.self, ShouldReload.self, WillSleep.self, DidWakeUp.self, Note.self,
       CheckHealth.self, WillTerminate.self,
     ]
     // Some receive no notes.

@@ -109,7 +109,7 @@ private func transition(_ kind: LifecycleTransition) -> Transition {
   /// A pause that a termination overtakes is named in the exit, and so is one for the machine's sleep.
   @Test func aSuspendIsAPauseToo() {
     func isPause(_ kind: LifecycleTransition) -> Bool { transition(kind).isPause }
-    #expect(isPause(.background) && isPause(.suspend))
+    #expect(isPause(.background) && isPause(.sleep))
     #expect(!isPause(.foreground) && !isPause(.reload) && !isPause(.termination))
   }
 }

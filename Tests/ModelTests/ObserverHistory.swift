@@ -19,7 +19,7 @@ extension StopBudget {
 struct ObserverHistory: Sendable {
   private(set) var isLaunched = false
   private(set) var isInForeground = false
-  private(set) var isSuspended = false
+  private(set) var isAsleep = false
   private(set) var isTerminated = false
   /// Set by whoever sees how the hook of the launch ended.
   var hasLaunchFailed = false
@@ -89,7 +89,7 @@ struct ObserverHistory: Sendable {
     if !hasMissedForeground, !isInPlace {
       return "at rest an observer is not where the daemon is"
     }
-    return isSuspended && !registry.isSuspended ? "at rest an observer sleeps on" : nil
+    return isAsleep && !registry.isAsleep ? "at rest an observer sleeps on" : nil
   }
 
   /// A hook failed, or did not end in time.
@@ -114,13 +114,13 @@ struct ObserverHistory: Sendable {
     case .didEnterBackground:
       defer { isInForeground = false }
       return isInForeground ? nil : "left a foreground that it was not in"
-    case .willSuspend:
-      defer { isSuspended = true }
-      return isSuspended || isInForeground && !hasMissedForeground
+    case .willSleep:
+      defer { isAsleep = true }
+      return isAsleep || isInForeground && !hasMissedForeground
         ? "suspended at the wrong time" : nil
-    case .didResume:
-      defer { isSuspended = false }
-      return isSuspended ? nil : "resumed without having been suspended"
+    case .didWakeUp:
+      defer { isAsleep = false }
+      return isAsleep ? nil : "resumed without having been suspended"
     case .willTerminate:
       isTerminated = true
       return nil

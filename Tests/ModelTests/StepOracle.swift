@@ -65,7 +65,7 @@ struct StepOracle {
   func problemAtRest(_ registry: LifecycleRegistry) -> String? {
     let wanted: LifecycleState = registry.backgroundReasons.isEmpty ? .foreground : .background
     if registry.state != wanted { return "at rest in \(registry.state), wanted \(wanted)" }
-    if registry.isSuspended != registry.backgroundReasons.contains(.suspend) {
+    if registry.isAsleep != registry.backgroundReasons.contains(.sleep) {
       return "suspended at rest, or not"
     }
     if owesReload { return "a reload was lost" }

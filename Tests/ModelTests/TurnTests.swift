@@ -177,7 +177,7 @@ import Testing
     daemon.add([DidEnterBackground.self])
     if saves { daemon.add([ShouldSaveState.self]) }
     daemon.give(.sleepDelay(.seconds(5)))
-    let pause = daemon.request(.suspend).starts.first
+    let pause = daemon.request(.sleep).starts.first
     #expect(try end(of: pause) == MonotonicTime(nanoseconds: to * 1_000_000))
   }
 
@@ -454,12 +454,12 @@ import Testing
 
   /// Its own time is the rest of the suspend's; in a stop it leaves the saves their reserve.
   @Test func aSuspendUnderWayLeavesTheSavesTheirReserve() throws {
-    daemon.add([WillSuspend.self])
+    daemon.add([WillSleep.self])
     daemon.add([ShouldSaveState.self])
-    daemon.request(.suspend)
+    daemon.request(.sleep)
     let save = try #require(daemon.machine.hooksUnderWay.first)
     let suspend = daemon.give(.ended(save, .completed)).starts.first
-    #expect(daemon.call(suspend)?.step.kind == .willSuspend)
+    #expect(daemon.call(suspend)?.step.kind == .willSleep)
     daemon.signal()
     #expect(try end(of: suspend) == at(24))
   }

@@ -8,7 +8,7 @@ import ServiceLifecycle
 
 /// The guide's ServicesToTheLast: what saving needs ends after the save.
 @main struct GroupToTheLast {
-  final class Orders: ForegroundObserver, StateObserver {
+  final class Orders: ForegroundObserver, SaveObserver {
     func willEnterForeground(_ notification: WillEnterForeground) { Notes.add("foreground runs") }
     func shouldSaveState(_ notification: ShouldSaveState) { Notes.add("saved") }
   }

@@ -9,7 +9,7 @@ import MetricsTestKit
 
 /// The guide's metrics have a timer for each hook, and a counter of those that did not complete.
 @main struct MetricsOfReports {
-  actor Orders: StateObserver {
+  actor Orders: SaveObserver {
     private var isDiskFull = true
 
     func shouldSaveState(_ notification: ShouldSaveState) throws {

@@ -24,7 +24,7 @@ import Logging
     String(line.drop { $0 != " " }.filter { !$0.isNumber && $0 != "." && !$0.isNewline })
   }
 
-  actor Orders: StateObserver {
+  actor Orders: SaveObserver {
     private var isDiskFull = true
 
     func shouldSaveState(_ notification: ShouldSaveState) throws {

@@ -16,7 +16,7 @@ import ServiceLifecycle
       throw Failure()
     }
   }
-  final class Orders: ForegroundObserver, StateObserver {
+  final class Orders: ForegroundObserver, SaveObserver {
     func willEnterForeground(_ notification: WillEnterForeground) { Notes.add("foreground runs") }
     func shouldSaveState(_ notification: ShouldSaveState) { Notes.add("saved") }
   }

@@ -38,7 +38,7 @@ public final class ForeignBox<Element: Sendable>: NotingObserver, LaunchObserver
 
 /// An observer with all hooks, each of which does the same.
 public protocol EveryHookObserver: LaunchObserver, ForegroundObserver, BackgroundObserver,
-  StateObserver, ReloadObserver, SuspendObserver, ResumeObserver, PressureObserver, HealthObserver,
+  SaveObserver, ReloadObserver, SleepObserver, WakeUpObserver, PressureObserver, HealthObserver,
   TerminationObserver
 {
   func receive(_ notification: some LifecycleNotification) async throws
@@ -60,10 +60,10 @@ extension EveryHookObserver {
   public func shouldReload(_ notification: ShouldReload) async throws {
     try await receive(notification)
   }
-  public func willSuspend(_ notification: WillSuspend) async throws {
+  public func willSleep(_ notification: WillSleep) async throws {
     try await receive(notification)
   }
-  public func didResume(_ notification: DidResume) async throws { try await receive(notification) }
+  public func didWakeUp(_ notification: DidWakeUp) async throws { try await receive(notification) }
   public func didReceivePressure(_ notification: DidReceivePressure) async throws {
     try await receive(notification)
   }

@@ -12,8 +12,8 @@ package final class Log: Sendable {
 }
 
 /// Logs what it receives, with its name.
-package final class Listener: LaunchObserver, ForegroundObserver, BackgroundObserver, StateObserver,
-  ReloadObserver, SuspendObserver, ResumeObserver, PressureObserver, TerminationObserver
+package final class Listener: LaunchObserver, ForegroundObserver, BackgroundObserver, SaveObserver,
+  ReloadObserver, SleepObserver, WakeUpObserver, PressureObserver, TerminationObserver
 {
   package let name: String
   package let log: Log
@@ -31,8 +31,8 @@ package final class Listener: LaunchObserver, ForegroundObserver, BackgroundObse
   }
   package func shouldSaveState(_ notification: ShouldSaveState) { log.add("\(name) save") }
   package func shouldReload(_ notification: ShouldReload) { log.add("\(name) reload") }
-  package func willSuspend(_ notification: WillSuspend) { log.add("\(name) suspend") }
-  package func didResume(_ notification: DidResume) { log.add("\(name) resume") }
+  package func willSleep(_ notification: WillSleep) { log.add("\(name) suspend") }
+  package func didWakeUp(_ notification: DidWakeUp) { log.add("\(name) resume") }
   package func didReceivePressure(_ notification: DidReceivePressure) {
     log.add("\(name) pressure")
   }
@@ -40,7 +40,7 @@ package final class Listener: LaunchObserver, ForegroundObserver, BackgroundObse
 }
 
 /// Runs a closure for each of the hooks that most tests need.
-package final class Scripted: ForegroundObserver, BackgroundObserver, StateObserver,
+package final class Scripted: ForegroundObserver, BackgroundObserver, SaveObserver,
   TerminationObserver
 {
   package let background: @Sendable (DidEnterBackground) async throws -> Void

@@ -181,8 +181,8 @@ private enum Wait: CaseIterable {
     ("static shop.Main.main() -> ()", "Main.main"), ("clock_nanosleep", "clock_nanosleep"),
     ("shop.Cache.count.getter : Swift.Int", "Cache.count.getter"),
     (
-      "(1) await resume partial function for protocol witness for DaemonLifecycle.StateObserver.shouldSaveState("
-        + "DaemonLifecycle.ShouldSaveState) async throws -> () in conformance shop.Orders : DaemonLifecycle.StateObserver"
+      "(1) await resume partial function for protocol witness for DaemonLifecycle.SaveObserver.shouldSaveState("
+        + "DaemonLifecycle.ShouldSaveState) async throws -> () in conformance shop.Orders : DaemonLifecycle.SaveObserver"
         + " in shop", "Orders.shouldSaveState"
     ),
   ]) func namesAreShort(_ name: String, _ short: String) {

@@ -25,7 +25,7 @@ extension LifecycleObservable {
   /// stop has cancelled the body, an error is in that report and has no other effect.
   ///
   /// The lifecycle retains the body until the daemon has ended. Servers, and other work that has something to finish, use
-  /// the form whose body takes the ``ForegroundRound``, which has the parameters. A tick of ``ticks(every:)`` is progress.
+  /// the form whose body takes the ``WorkRound``, which has the parameters. A tick of ``ticks(every:)`` is progress.
   public func addForeground(
     name: String? = nil, phase: LifecyclePhase = .standard, restarting policy: RestartPolicy? = nil,
     stallsAfter: Duration? = nil, mayReturn: Bool = false,
@@ -50,9 +50,9 @@ extension LifecycleObservable {
   /// }
   /// ```
   ///
-  /// With a limit, a pause, a suspend or a stop marks the round as ending, as its part of DidEnterBackground, and waits
+  /// With a limit, a pause, the machine's sleep or a stop marks the round as ending, as its part of DidEnterBackground, and waits
   /// for the body. The body should then close idle connections and answer the requests that it is working on
-  /// (``ForegroundRound/untilEnding(_:)``). A body that still runs after the limit is cancelled, and the report names
+  /// (``WorkRound/untilEnding(_:)``). A body that still runs after the limit is cancelled, and the report names
   /// it; the exit status of a stop is then 124. A second terminating signal cancels it at once.
   ///
   /// Otherwise it works as the one whose body does not take the round.
@@ -64,11 +64,11 @@ extension LifecycleObservable {
   ///     shortens it to the time that is left before the save, and a sleep to the time that logind grants. A limit that
   ///     can't be kept is logged as soon as that is known. Default `nil`: the body is cancelled as the round ends.
   ///   - policy: When the body is run again after an error. Default `nil`: the error ends the daemon.
-  ///   - readyWithin: How long the body may take until it calls ``ForegroundRound/reportReady()``. `READY=1` and the next
+  ///   - readyWithin: How long the body may take until it calls ``WorkRound/reportReady()``. `READY=1` and the next
   ///     phase wait for it, and the daemon is ready only while the body is: not while it waits to be run again, nor once it
   ///     has returned. A launch in which it is not ready in time, or ends, has failed; after a pause it is tried again, and
   ///     one that is only slow goes on, unless it has a policy. Default `nil`: it is ready as it begins.
-  ///   - stallsAfter: After how long without progress (``ForegroundRound/reportProgress()``) the body is run again, if it
+  ///   - stallsAfter: After how long without progress (``WorkRound/reportProgress()``) the body is run again, if it
   ///     has a policy; without one the daemon is not healthy, and its watchdog is not pinged, until it goes on. A pause
   ///     stops the clock. A wait for the next element is no progress: choose more than the longest time without work.
   ///     At least 10 ms; other times below zero count as zero. Default `nil`: never.
@@ -82,7 +82,7 @@ extension LifecycleObservable {
     restarting policy: RestartPolicy? = nil, readyWithin: Duration? = nil,
     stallsAfter: Duration? = nil, mayReturn: Bool = false,
     file: StaticString = #fileID, line: UInt = #line,
-    _ body: @escaping @Sendable @isolated(any) (ForegroundRound) async throws -> Void
+    _ body: @escaping @Sendable @isolated(any) (WorkRound) async throws -> Void
   ) {
     core.add(
       WorkRunner(core, .given(name, orElse: .foreground(file: file, line: line)), body),
@@ -111,7 +111,7 @@ extension LifecycleObservable {
     restarting policy: RestartPolicy? = nil, readyWithin: Duration? = nil,
     stallsAfter: Duration? = nil, mayReturn: Bool = false,
     file: StaticString = #fileID, line: UInt = #line,
-    _ body: @escaping @Sendable @isolated(any) (ForegroundRound) async throws -> Void
+    _ body: @escaping @Sendable @isolated(any) (WorkRound) async throws -> Void
   ) {
     core.add(
       WorkRunner(core, .given(name, orElse: .task(file: file, line: line)), body),
@@ -154,7 +154,7 @@ extension LifecycleObservable {
     restarting policy: RestartPolicy? = nil, readyWithin: Duration? = nil,
     stallsAfter: Duration? = nil, mayReturn: Bool = false,
     file: StaticString = #fileID, line: UInt = #line,
-    _ body: @escaping @Sendable @isolated(any) (ForegroundRound) async throws -> Void
+    _ body: @escaping @Sendable @isolated(any) (WorkRound) async throws -> Void
   ) async throws {
     let core = core
     guard !core.isTerminating else { return }

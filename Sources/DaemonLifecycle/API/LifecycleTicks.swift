@@ -26,7 +26,7 @@ struct LifecycleTicks: AsyncSequence, Sendable {
       let tick = Swift.max(next, passed)
       try await ticks.clock.sleep(until: start.advanced(by: .nanoseconds(step) * Int(tick)))
       next = tick + 1
-      ForegroundRound.current?.reportProgress()
+      WorkRound.current?.reportProgress()
       return tick
     }
   }

@@ -8,7 +8,7 @@ import Synchronization
 /// on a serial executor of the subject can:
 ///
 /// ```swift
-/// actor Database: StateObserver {
+/// actor Database: SaveObserver {
 ///   private let executor: LifecycleSerialExecutor
 ///   nonisolated var unownedExecutor: UnownedSerialExecutor {
 ///     executor.asUnownedSerialExecutor()

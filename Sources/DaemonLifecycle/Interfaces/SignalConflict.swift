@@ -243,8 +243,8 @@ extension LifecycleRequest {
     switch self {
     case .pause: "didEnterBackground"
     case .resume: "willEnterForeground"
-    case .suspend: "willSuspend"
-    case .wakeUp: "didResume"
+    case .sleep: "willSleep"
+    case .wakeUp: "didWakeUp"
     case .post(let notification): "the hook of \(type(of: notification))"
     default: transition?.row.steps.last?.kind.map { "\($0)" } ?? "checkHealth"
     }

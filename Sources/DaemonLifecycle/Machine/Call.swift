@@ -55,8 +55,8 @@ struct Call: Sendable {
   private(set) var progress: Progress
   private(set) var limit = Limit.deadline
   private(set) var wait = Wait.own
-  /// Its turn: a delivery has greater ones than those before.
-  var turn = 0
+  /// Its turn, which no call has beside it that has had another. It wraps around.
+  var turn: Int32 = 0
   /// Its index in its delivery's `running`.
   var runningIndex = 0
 

@@ -8,7 +8,7 @@ struct Calls: Sendable {
   /// The calls. Each is in its delivery's `running` or was abandoned; its `runningIndex` is its index in the former.
   private var calls = Slots<Call>()
   private var lastDelivery: UInt64 = 0
-  private var lastTurn = 0
+  private var lastTurn: Int32 = 0
   /// The empty list of a delivery that is over, reused by the next.
   private var spare: [CallID] = []
   /// Calls that have not ended, and without which their own delivery has gone on, by observer. No list is empty.
@@ -36,7 +36,7 @@ struct Calls: Sendable {
   mutating func close(_ id: DeliveryID) -> Delivery {
     var delivery = deliveries.remove(at: index(of: id)!)
     carried += delivery.running
-    lastTurn = max(lastTurn, delivery.turn)
+    lastTurn = delivery.turn
     spare = delivery.takeList()
     spare.removeAll(keepingCapacity: true)
     return delivery

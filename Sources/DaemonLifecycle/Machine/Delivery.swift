@@ -66,7 +66,7 @@ struct Delivery: Sendable {
   /// The first call that has not begun: all before have begun, were skipped or removed.
   private(set) var nextCall = 0
   /// The turn under way, when it began, and how many of its calls run. All others that run have had their turn.
-  private(set) var turn: Int
+  private(set) var turn: Int32
   private(set) var turnBegan: MonotonicTime
   private var inTurn = 0
   /// When the calls in turn are waited for no longer; the distant future: until they have ended.
@@ -86,10 +86,10 @@ struct Delivery: Sendable {
   ///   - turn: The last one of an earlier delivery, whose calls may run on beside this.
   ///   - list: An empty list that was used before.
   init(
-    _ id: DeliveryID, _ constants: Constants, after turn: Int = 0, list: consuming [CallID] = []
+    _ id: DeliveryID, _ constants: Constants, after turn: Int32 = 0, list: consuming [CallID] = []
   ) {
     self.id = id
-    self.turn = turn + 1
+    self.turn = turn &+ 1
     self.constants = constants
     turnBegan = constants.began
     running = list
@@ -122,7 +122,7 @@ struct Delivery: Sendable {
     let (first, calls) = (nextCall, calls)
     guard first < calls.count else { return nil }
     repeat { nextCall += 1 } while nextCall < calls.count && (all || calls[nextCall].isTogether)
-    (turn, turnBegan, inTurn, granted) = (turn + 1, now, 0, .zero)
+    (turn, turnBegan, inTurn, granted) = (turn &+ 1, now, 0, .zero)
     return first..<nextCall
   }
 
@@ -136,20 +136,20 @@ struct Delivery: Sendable {
 
   // MARK: Running calls
 
-  mutating func add(_ call: CallID, next: MonotonicTime, turn: Int, isSave: Bool) {
+  mutating func add(_ call: CallID, next: MonotonicTime, turn: Int32, isSave: Bool) {
     running.append(call)
     count(1, turn, isSave)
     note(next)
   }
 
-  @inline(__always) private mutating func count(_ sign: Int, _ turn: Int, _ isSave: Bool) {
+  @inline(__always) private mutating func count(_ sign: Int, _ turn: Int32, _ isSave: Bool) {
     if turn == self.turn { inTurn += sign }
     if isSave { saves += sign }
   }
 
   /// Removes a running call. Returns the call that takes its index: the last one, so that the time does not depend on
   /// the group's size.
-  mutating func remove(at index: Int, turn: Int, isSave: Bool) -> CallID? {
+  mutating func remove(at index: Int, turn: Int32, isSave: Bool) -> CallID? {
     let last = running.removeLast()
     count(-1, turn, isSave)
     if running.isEmpty { earliest = .distantFuture }

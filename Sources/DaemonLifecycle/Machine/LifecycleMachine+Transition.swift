@@ -7,7 +7,7 @@ extension LifecycleMachine {
 
   mutating func beginTransition(_ cause: LifecycleCause) {
     guard let kind = registry.transition?.kind else { return }
-    if kind == .suspend { sleep.suspendBegins(audience(of: .willSuspend), at: now) }
+    if kind == .sleep { sleep.begins(audience(of: .willSleep), at: now) }
     let now = now
     registry.transition.update { $0.began = now }
     // Without a service manager, no timer is set for it.
@@ -21,7 +21,7 @@ extension LifecycleMachine {
     guard let ended = registry.endTransition() else { return }
     progressDeadline = .distantFuture
     if ended.kind == .reload { enterAgain() }
-    if ended.kind == .suspend { sleep.budget = nil }
+    if ended.kind == .sleep { sleep.budget = nil }
     var report = LifecycleReport(cause: ended.cause, entries: ended.entries)
     report.isOvertaken = ended.isOvertaken
     report.isRetry = unentered.isRetrying

@@ -18,7 +18,7 @@ extension LifecycleMachine {
     return switch step.kind {
     case .shouldSaveState: budget.endOfSaves
     case .willTerminate: budget.end
-    case .willSuspend where stop.budget == nil: budget.end
+    case .willSleep where stop.budget == nil: budget.end
     default: budget.endBeforeSaves
     }
   }

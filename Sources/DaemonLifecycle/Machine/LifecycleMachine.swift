@@ -178,7 +178,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   mutating func receive(_ event: LifecycleEvent, post: LifecyclePost? = nil) {
     let reasons = registry.backgroundReasons.count
     switch event.request {
-    case .suspend: sleep.isMachineWaiting = true
+    case .sleep: sleep.isMachineWaiting = true
     // The next suspend may not be delayed.
     case .wakeUp: sleep.end = nil
     case .checkHealth: return checkHealth(event.cause)

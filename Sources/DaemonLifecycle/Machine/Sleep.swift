@@ -11,7 +11,7 @@ struct Sleep: Sendable {
   /// Set while a suspend is delivered that logind waits for.
   var budget: StopBudget?
 
-  mutating func suspendBegins(_ audience: StopBudget.Audience, at now: MonotonicTime) {
+  mutating func begins(_ audience: StopBudget.Audience, at now: MonotonicTime) {
     guard let end = end.take(), end > now else { return }
     budget = StopBudget(from: now, until: end, audience)
   }

@@ -3,7 +3,7 @@ import DaemonSystemd
 
 /// The time of a termination, or of a suspend that logind waits for, and its parts.
 ///
-/// Everything before the saves leaves them their reserve, and the saves leave WillTerminate, or WillSuspend, a moment: where an
+/// Everything before the saves leaves them their reserve, and the saves leave WillTerminate, or WillSleep, a moment: where an
 /// observer is called for it.
 struct StopBudget {
   /// Whether a stop calls anybody after the pauses.

@@ -72,7 +72,7 @@ public struct ShouldReload: StandardNotification {
 }
 
 /// The machine is about to sleep; the daemon is in the background and has saved.
-public struct WillSuspend: StandardNotification {
+public struct WillSleep: StandardNotification {
   /// The cause, the time and the hook's deadline.
   public let context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
@@ -80,7 +80,7 @@ public struct WillSuspend: StandardNotification {
 }
 
 /// The machine has woken up: clocks have jumped, connections are stale.
-public struct DidResume: StandardNotification {
+public struct DidWakeUp: StandardNotification {
   /// The cause, the time and the hook's deadline.
   public let context: LifecycleContext
   /// Makes a notification, to call a hook in a test.

@@ -4,7 +4,7 @@
 /// A component adopts one protocol for each hook that it implements:
 ///
 /// ```swift
-/// actor Poller: BackgroundObserver, StateObserver {
+/// actor Poller: BackgroundObserver, SaveObserver {
 ///   func didEnterBackground(_ notification: DidEnterBackground) { … }
 ///   func shouldSaveState(_ notification: ShouldSaveState) async throws { … }
 /// }
@@ -42,7 +42,7 @@ public protocol BackgroundObserver: LifecycleObserver {
 }
 
 /// Receives ShouldSaveState when state is to be saved.
-public protocol StateObserver: LifecycleObserver {
+public protocol SaveObserver: LifecycleObserver {
   /// Saves what must outlive the process.
   ///
   /// It is called when the daemon enters the background, before a reload and before the end. A second terminating
@@ -56,16 +56,16 @@ public protocol ReloadObserver: LifecycleObserver {
   func shouldReload(_ notification: ShouldReload) async throws
 }
 
-/// Receives WillSuspend before the machine sleeps.
-public protocol SuspendObserver: LifecycleObserver {
+/// Receives WillSleep before the machine sleeps.
+public protocol SleepObserver: LifecycleObserver {
   /// Prepares for the machine's sleep. The daemon is in the background and has saved its state.
-  func willSuspend(_ notification: WillSuspend) async throws
+  func willSleep(_ notification: WillSleep) async throws
 }
 
-/// Receives DidResume after the machine has slept.
-public protocol ResumeObserver: LifecycleObserver {
+/// Receives DidWakeUp after the machine has slept.
+public protocol WakeUpObserver: LifecycleObserver {
   /// Adapts to the time that has passed: clocks have jumped, connections may be stale.
-  func didResume(_ notification: DidResume) async throws
+  func didWakeUp(_ notification: DidWakeUp) async throws
 }
 
 /// Receives DidReceivePressure when memory is short.

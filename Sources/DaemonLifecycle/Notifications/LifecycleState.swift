@@ -21,5 +21,5 @@ public struct BackgroundReason: Sendable, Hashable {
   /// The operator's reason: SIGUSR1 adds it, SIGUSR2 removes it.
   public static let `operator` = BackgroundReason("operator")
   /// The machine sleeps.
-  package static let suspend = BackgroundReason("suspend")
+  package static let sleep = BackgroundReason("sleep")
 }

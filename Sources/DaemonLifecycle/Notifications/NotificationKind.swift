@@ -3,7 +3,7 @@
 /// are in `LifecycleNotification.swift` and `LifecycleObserver.swift`.
 package enum NotificationKind: Int, CaseIterable, Sendable {
   case didFinishLaunching, willEnterForeground, didEnterBackground, shouldSaveState, shouldReload
-  case willSuspend, didResume, didReceivePressure, checkHealth, willTerminate
+  case willSleep, didWakeUp, didReceivePressure, checkHealth, willTerminate
 
   private func makeRow() -> Row {
     switch self {
@@ -24,19 +24,19 @@ package enum NotificationKind: Int, CaseIterable, Sendable {
       ) { ($0 as? any BackgroundObserver.Type)?.hook }
     case .shouldSaveState:
       Row(ShouldSaveState.init, .down, yields: false, done: "saved", noun: "save") {
-        ($0 as? any StateObserver.Type)?.hook
+        ($0 as? any SaveObserver.Type)?.hook
       }
     case .shouldReload:
       Row(ShouldReload.init, done: "reloaded", noun: "reload") {
         ($0 as? any ReloadObserver.Type)?.hook
       }
-    case .willSuspend:
+    case .willSleep:
       Row(
-        WillSuspend.init, .down, done: "ready to sleep", noun: "suspend", changes: .suspended(true)
-      ) { ($0 as? any SuspendObserver.Type)?.hook }
-    case .didResume:
-      Row(DidResume.init, done: "resumed", noun: "resume", changes: .suspended(false)) {
-        ($0 as? any ResumeObserver.Type)?.hook
+        WillSleep.init, .down, done: "ready to sleep", noun: "sleep", changes: .asleep(true)
+      ) { ($0 as? any SleepObserver.Type)?.hook }
+    case .didWakeUp:
+      Row(DidWakeUp.init, done: "woken up", noun: "wake-up", changes: .asleep(false)) {
+        ($0 as? any WakeUpObserver.Type)?.hook
       }
     case .didReceivePressure:
       Row(DidReceivePressure.init, done: "pressure relieved", noun: "pressure") {
@@ -74,7 +74,7 @@ extension BackgroundObserver {
   }
 }
 
-extension StateObserver {
+extension SaveObserver {
   fileprivate static var hook: Hook.Method {
     { try await cast($0).shouldSaveState(ShouldSaveState(context: $2)) }
   }
@@ -86,15 +86,15 @@ extension ReloadObserver {
   }
 }
 
-extension SuspendObserver {
+extension SleepObserver {
   fileprivate static var hook: Hook.Method {
-    { try await cast($0).willSuspend(WillSuspend(context: $2)) }
+    { try await cast($0).willSleep(WillSleep(context: $2)) }
   }
 }
 
-extension ResumeObserver {
+extension WakeUpObserver {
   fileprivate static var hook: Hook.Method {
-    { try await cast($0).didResume(DidResume(context: $2)) }
+    { try await cast($0).didWakeUp(DidWakeUp(context: $2)) }
   }
 }
 
@@ -131,7 +131,7 @@ extension NotificationKind {
     case nothing
     /// It is delivered to observers in the second state, and moves them to the first.
     case state(LifecycleState, from: LifecycleState)
-    case suspended(Bool)
+    case asleep(Bool)
     /// Work that runs throughout begins, or ends.
     case work(begins: Bool)
   }

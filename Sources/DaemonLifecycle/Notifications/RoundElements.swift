@@ -10,7 +10,7 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
   ///
   /// - Returns: A sequence of the same elements and errors, which ends with the round.
   public func untilEnding(
-    of round: ForegroundRound
+    of round: WorkRound
   ) -> some AsyncSequence<Element, any Error> & Sendable {
     RoundElements(base: self, round: round)
   }
@@ -20,7 +20,7 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
 private struct RoundElements<Base: AsyncSequence & Sendable>: AsyncSequence, Sendable
 where Base.Element: Sendable {
   let base: Base
-  let round: ForegroundRound
+  let round: WorkRound
 
   func makeAsyncIterator() -> Iterator {
     let isStream =
@@ -49,9 +49,9 @@ where Base.Element: Sendable {
     var iterator: Base.AsyncIterator
     /// Whether it returns what it has buffered to a task that is cancelled.
     let isStream: Bool
-    let round: ForegroundRound
+    let round: WorkRound
 
-    init(_ iterator: Base.AsyncIterator, isStream: Bool, of round: ForegroundRound) {
+    init(_ iterator: Base.AsyncIterator, isStream: Bool, of round: WorkRound) {
       (self.iterator, self.isStream, self.round) = (iterator, isStream, round)
     }
 

@@ -36,8 +36,8 @@ public enum LifecycleError: ExitStatusError, Sendable, Hashable, CustomStringCon
       "This LifecycleSubject has already been started: call run only once."
     case .noHook(let type):
       "\(type) has no hook, so it receives nothing: adopt the protocol of each hook that it implements, "
-        + "LaunchObserver, ForegroundObserver, BackgroundObserver, StateObserver, ReloadObserver, SuspendObserver, "
-        + "ResumeObserver, PressureObserver, HealthObserver or TerminationObserver."
+        + "LaunchObserver, ForegroundObserver, BackgroundObserver, SaveObserver, ReloadObserver, SleepObserver, "
+        + "WakeUpObserver, PressureObserver, HealthObserver or TerminationObserver."
     case .foregroundInSetUp:
       "foreground { } returns when the daemon ends, and the daemon is launched when its set-up returns: "
         + "write addForeground { } in the set-up."

@@ -12,8 +12,8 @@ struct LifecycleMembers: Sendable {
     var reachedState = LifecycleState.launching
     /// Whether it has a hook that was abandoned and has not ended: it receives the steps that it missed afterwards.
     var isBusy = false
-    /// Whether it received WillSuspend, so that it will receive DidResume.
-    var isSuspended = false
+    /// Whether it received WillSleep, so that it will receive DidWakeUp.
+    var isAsleep = false
     /// Its part in the steps of work that runs throughout.
     var task = TaskState.none
     /// Whether its launch failed: it receives nothing more, above all no ShouldSaveState, since it did not restore its
@@ -34,8 +34,8 @@ struct LifecycleMembers: Sendable {
       case .state(_, let earlier):
         reachedState == earlier && (earlier != .launching || !launchFailed)
       // An observer that was busy when the others were paused, or resumed, may be free again by now.
-      case .suspended(true): reachedState == .background && !isSuspended
-      case .suspended(false): isSuspended
+      case .asleep(true): reachedState == .background && !isAsleep
+      case .asleep(false): isAsleep
       case .work(let begins): task == (begins ? .waiting : .begun)
       case .nothing: reachedState != .launching
       }

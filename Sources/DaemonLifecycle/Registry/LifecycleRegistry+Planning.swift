@@ -3,8 +3,8 @@
 extension LifecycleRegistry {
   /// Whether nothing is left to be delivered for the machine's sleep, or for its end.
   var isSleepSettled: Bool {
-    termination == nil && !requests.concernSleep && wantsSleep == isSuspended
-      && transition?.kind != .suspend
+    termination == nil && !requests.concernSleep && wantsSleep == isAsleep
+      && transition?.kind != .sleep
   }
 
   /// Whether the daemon is in the foreground and not about to leave it.
@@ -33,7 +33,7 @@ extension LifecycleRegistry {
   func missed() -> LifecycleStep? {
     if isMissed(.kind(.didFinishLaunching)) { return .kind(.didFinishLaunching) }
     if !isLaunchTransition, isMissed(.workBegins) { return .workBegins }
-    if !isSuspended, isMissed(.kind(.didResume)) { return .kind(.didResume) }
+    if !isAsleep, isMissed(.kind(.didWakeUp)) { return .kind(.didWakeUp) }
     let last = LifecycleStep.kind(
       state == .foreground ? .willEnterForeground : .didEnterBackground)
     return isMissed(last) ? last : nil
@@ -50,8 +50,8 @@ extension LifecycleRegistry {
     return switch step.kind {
     case .willEnterForeground: backgroundReasons.isEmpty && state == .background
     case .didEnterBackground: state == .foreground
-    case .willSuspend: wantsSleep && !isSuspended
-    case .didResume: isSuspended
+    case .willSleep: wantsSleep && !isAsleep
+    case .didWakeUp: isAsleep
     default: true
     }
   }
@@ -63,7 +63,7 @@ extension LifecycleRegistry {
     let kind = waiting.request.transition ?? reachedTransition(for: waiting.request)
     switch waiting.request {
     case .pause, .resume: if kind == .background, state != .foreground { return nil }
-    case .suspend, .wakeUp: if wantsSleep == isSuspended { return nil }
+    case .sleep, .wakeUp: if wantsSleep == isAsleep { return nil }
     default: break
     }
     return Transition(kind, waiting.cause, waiting.post.map { [.posted($0)] })
@@ -71,7 +71,7 @@ extension LifecycleRegistry {
 
   /// The transition to where the reasons lead now, or the machine's sleep.
   func reachedTransition(for request: LifecycleRequest) -> LifecycleTransition {
-    if request.concernsSleep { return wantsSleep ? .suspend : .resume }
+    if request.concernsSleep { return wantsSleep ? .sleep : .wakeUp }
     return backgroundReasons.isEmpty ? .foreground : .background
   }
 

@@ -32,8 +32,8 @@ struct LifecycleRegistry: Sendable {
   /// The reasons for being in the background, sorted by name: each change is shown with the first of them. The foreground is
   /// requested only while there are none. A suspend is one of them.
   private(set) var backgroundReasons: [BackgroundReason] = []
-  /// Whether WillSuspend was delivered and DidResume was not.
-  private(set) var isSuspended = false
+  /// Whether WillSleep was delivered and DidWakeUp was not.
+  private(set) var isAsleep = false
   /// The cause of the termination; set by the first terminate event, permanently.
   private(set) var termination: LifecycleCause?
   /// The number of holds. Deliveries are held back while it is positive, except those of a termination.
@@ -63,11 +63,11 @@ struct LifecycleRegistry: Sendable {
     switch event.request {
     case .pause(let reason): set(reason, true)
     case .resume(let reason): set(reason, false)
-    case .suspend:
-      set(.suspend, true)
+    case .sleep:
+      set(.sleep, true)
       wantsSleep = true
     case .wakeUp:
-      set(.suspend, false)
+      set(.sleep, false)
       wantsSleep = false
     case .post(let notification):
       requests.enqueue(post ?? LifecyclePost(notification), event.cause)
@@ -78,7 +78,7 @@ struct LifecycleRegistry: Sendable {
     }
     requests.enqueue(event.request, event.cause)
     // Then the daemon goes where its reasons lead, be it a pause or a resume.
-    if event.request.concernsSleep { requests.enqueue(.pause(for: .suspend), event.cause) }
+    if event.request.concernsSleep { requests.enqueue(.pause(for: .sleep), event.cause) }
     return .none
   }
 
@@ -133,7 +133,7 @@ struct LifecycleRegistry: Sendable {
   mutating func reached(_ id: ObserverID, _ change: NotificationKind.Change) {
     switch change {
     case .state(let state, _): members.update(id) { $0.reachedState = state }
-    case .suspended(let isSuspended): members.update(id) { $0.isSuspended = isSuspended }
+    case .asleep(let isAsleep): members.update(id) { $0.isAsleep = isAsleep }
     case .work(let begins): members.update(id) { $0.task = begins ? .begun : .none }
     case .nothing: break
     }
@@ -146,7 +146,7 @@ struct LifecycleRegistry: Sendable {
     members.update(id) { member in
       switch step.change {
       case .state(_, let earlier): member.reachedState = earlier
-      case .suspended(let isSuspended): member.isSuspended = !isSuspended
+      case .asleep(let isAsleep): member.isAsleep = !isAsleep
       case .work, .nothing: break
       }
     }
@@ -161,7 +161,7 @@ struct LifecycleRegistry: Sendable {
     if let termination { return nextTerminationStep(termination) }
     guard holds == 0 || state == .launching || isLaunchTransition else { return nil }
     // Late and skipped observers are notified after a suspend, which may have no time for them.
-    let mayCatchUp = holds == 0 && transition?.kind != .suspend
+    let mayCatchUp = holds == 0 && transition?.kind != .sleep
     return (mayCatchUp ? catchUp() : nil) ?? nextTransitionStep()
   }
 
@@ -232,8 +232,8 @@ struct LifecycleRegistry: Sendable {
     transition.update { $0.passNext() }
     switch step.kind {
     case .didFinishLaunching, .didEnterBackground: state = .background
-    case .willSuspend: isSuspended = true
-    case .didResume: isSuspended = false
+    case .willSleep: isAsleep = true
+    case .didWakeUp: isAsleep = false
     default: break
     }
     return (step, cause, receivers(of: step))

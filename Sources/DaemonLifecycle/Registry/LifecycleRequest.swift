@@ -19,7 +19,7 @@ public enum LifecycleRequest: Sendable {
   /// Save state, then reload the configuration.
   case reload
   /// Pause, save and prepare, since the machine is about to sleep.
-  case suspend
+  case sleep
   /// Go on, since the machine has woken up, or will not sleep after all.
   case wakeUp
   /// Free what can be freed, since memory is short.
@@ -50,7 +50,7 @@ extension LifecycleRequest {
     case .pressure: .pressure
     case .post: .post
     case .terminate: .termination
-    case .pause, .resume, .suspend, .wakeUp, .checkHealth, .describe: nil
+    case .pause, .resume, .sleep, .wakeUp, .checkHealth, .describe: nil
     }
   }
 
@@ -65,7 +65,7 @@ extension LifecycleRequest {
   /// Whether it is about the machine's sleep, or the end of that.
   var concernsSleep: Bool {
     switch self {
-    case .suspend, .wakeUp: true
+    case .sleep, .wakeUp: true
     default: false
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The kind of a transition, which is a sequence of steps: one request, or the termination.
 package enum LifecycleTransition: Int, CaseIterable, Sendable {
-  case launch, foreground, background, suspend, resume, saveState, reload, pressure, post
+  case launch, foreground, background, sleep, wakeUp, saveState, reload, pressure, post
   /// Members that were added late, or were busy, receive the steps that the others have received.
   case catchUp
   case termination
@@ -23,15 +23,15 @@ package enum LifecycleTransition: Int, CaseIterable, Sendable {
         [.kind(.didEnterBackground), .kind(.shouldSaveState)], event: "background",
         gerund: "entering the background", done: "Entered the background", isNotice: true,
         messageID: "b9ab8dc464b24c518935721cb1171b33")
-    case .suspend:
+    case .sleep:
       Row(
-        [.kind(.didEnterBackground), .kind(.shouldSaveState), .kind(.willSuspend)],
-        event: "suspend", gerund: "suspending", done: "Ready for the machine's sleep",
+        [.kind(.didEnterBackground), .kind(.shouldSaveState), .kind(.willSleep)],
+        event: "sleep", gerund: "preparing for sleep", done: "Ready for the machine's sleep",
         messageID: "f556588cc7c245f892b8c54198eab283")
-    case .resume:
+    case .wakeUp:
       Row(
-        [.kind(.didResume)], event: "resume", gerund: "resuming",
-        done: "Resumed after the machine's sleep", messageID: "388fcb70bd6e41f7bee3cf21bfab7bf2")
+        [.kind(.didWakeUp)], event: "wake-up", gerund: "waking up",
+        done: "Woken up after the machine's sleep", messageID: "388fcb70bd6e41f7bee3cf21bfab7bf2")
     case .saveState:
       Row(
         [.kind(.shouldSaveState)], event: "save", gerund: "saving", done: "Saved state",

@@ -28,7 +28,7 @@ struct Transition: Sendable {
   mutating func passAll() { passed = steps.count }
 
   var hasBegun: Bool { began != .distantFuture }
-  var isPause: Bool { kind == .background || kind == .suspend }
+  var isPause: Bool { kind == .background || kind == .sleep }
 
   /// The first entries are taken as they are, not copied.
   mutating func add(_ new: [LifecycleReport.Entry]) {

@@ -98,7 +98,7 @@ extension LifecycleCore {
       return LifecycleReport(cause: LifecycleCause(.api), entries: [])
     }
     let inside = HookCall.current.flatMap { $0.core === self ? $0.id : nil }
-    let round = ForegroundRound.current.flatMap { $0.clock?.keeper === self ? $0 : nil }
+    let round = WorkRound.current.flatMap { $0.clock?.keeper === self ? $0 : nil }
     // The main actor's queue needs a thread of Dispatch's, too.
     let post = AwaitedPost(
       notification, isOfPool: isOfSwiftPool() || #isolation === MainActor.shared)

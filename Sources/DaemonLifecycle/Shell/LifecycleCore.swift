@@ -112,7 +112,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
   /// Takes the parts and the policy of the start, before the launch.
   func connect(_ wiring: LifecycleWiring, _ policy: LifecycleMachine.Policy) {
-    let asksForUnitJob = wiring.busInputs.contains(.unitJob)
+    let asksForUnitJob = wiring.busInputs.contains { $0.kind == .unitJob }
     for follow in wiring.followers { follow(self) }
     change { [parts = wiring.parts] state, _ in
       state.machine.setPolicy(policy)

@@ -37,7 +37,7 @@ extension LifecycleCore {
     _ input: LifecycleMachine.Input, by harness: any LifecycleHarness
   ) -> Bool {
     harness.endSetUp(of: self)
-    if HookCall.current?.core === self || ForegroundRound.current?.clock?.keeper === self {
+    if HookCall.current?.core === self || WorkRound.current?.clock?.keeper === self {
       return false
     }
     if case .event(let event) = input, case .checkHealth = event.request { return false }

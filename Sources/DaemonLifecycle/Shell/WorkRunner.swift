@@ -4,11 +4,11 @@ import Synchronization
 
 /// Runs the body of a work as the machine says, each run in a task of its own. It decides nothing.
 final class WorkRunner: Sendable {
-  typealias Body = @Sendable @isolated(any) (ForegroundRound) async throws -> Void
+  typealias Body = @Sendable @isolated(any) (WorkRound) async throws -> Void
 
   private struct Run {
     let number: UInt64
-    let round: ForegroundRound
+    let round: WorkRound
     /// `nil` while it is being made.
     var task: Task<Void, Never>?
     var isCancelled = false
@@ -55,7 +55,7 @@ final class WorkRunner: Sendable {
   // MARK: Runs
 
   private func begin(_ run: UInt64, isReady: Bool, of id: ObserverID) {
-    let round = ForegroundRound(
+    let round = WorkRound(
       clock: core?.clock, isReady: isReady,
       ready: { [weak self] in self?.tell(.ready(run: run), of: id) })
     state.withLock { state in
@@ -66,7 +66,7 @@ final class WorkRunner: Sendable {
 
   /// Starts the task of a run, unless the run was ended meanwhile.
   @inline(never) private func start(_ run: UInt64, of id: ObserverID) {
-    let round = state.withLock { state -> ForegroundRound? in
+    let round = state.withLock { state -> WorkRound? in
       guard let known = state.run, known.number == run else { return nil }
       state.lastBegun = run
       return known.round
@@ -81,10 +81,10 @@ final class WorkRunner: Sendable {
     if keep(task, of: run) { task.cancel() }
   }
 
-  private func run(_ round: ForegroundRound) async -> Failure? {
+  private func run(_ round: WorkRound) async -> Failure? {
     do {
       // The body of `run` is a test's own code in a mock, and in no round.
-      try await ForegroundRound.$current.withValue(name.isBody ? nil : round) {
+      try await WorkRound.$current.withValue(name.isBody ? nil : round) {
         try await body(round)
       }
       return nil

@@ -37,7 +37,7 @@ final class Explorer: Sendable {
       let count = events.keys.count { $0 == word || $0.hasPrefix("\(word)_") }
       events[count == 0 ? word : "\(word)_\(count + 1)"] = event
     }
-    for request in [.suspend, .wakeUp, .pressure, .terminate] + requests {
+    for request in [.sleep, .wakeUp, .pressure, .terminate] + requests {
       add(request.word) { $0.inject(request) }
     }
     for signal in configuration.signals.signals {

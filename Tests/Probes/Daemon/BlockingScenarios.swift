@@ -51,11 +51,11 @@ private func stick(_ stuck: StuckActor) {
   isIn.wait()
 }
 
-actor IdleActor: StateObserver {
+actor IdleActor: SaveObserver {
   func shouldSaveState(_ notification: ShouldSaveState) { say("actor save") }
 }
 
-actor LaneActor: StateObserver {
+actor LaneActor: SaveObserver {
   private let executor: LifecycleSerialExecutor
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
   private let clock: LifecycleClock
@@ -69,12 +69,12 @@ actor LaneActor: StateObserver {
   }
 }
 
-@MainActor final class MainObserver: StateObserver {
+@MainActor final class MainObserver: SaveObserver {
   nonisolated init() {}
   func shouldSaveState(_ notification: ShouldSaveState) { say("main save") }
 }
 
-actor StuckActor: StateObserver {
+actor StuckActor: SaveObserver {
   func block(_ isIn: DispatchSemaphore) {
     isIn.signal()
     blockThread()

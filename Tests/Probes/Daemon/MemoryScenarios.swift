@@ -48,7 +48,7 @@ private struct MemoryLoad: Sendable {
   }
 }
 
-private final class Counter: LaunchObserver, ForegroundObserver, BackgroundObserver, StateObserver {
+private final class Counter: LaunchObserver, ForegroundObserver, BackgroundObserver, SaveObserver {
   func didFinishLaunching(_ notification: DidFinishLaunching) {}
   func willEnterForeground(_ notification: WillEnterForeground) {}
   func didEnterBackground(_ notification: DidEnterBackground) {}

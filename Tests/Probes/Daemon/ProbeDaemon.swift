@@ -35,7 +35,7 @@ func say(_ line: String) {
 }
 
 /// Says every notification that it hears.
-final class Logger: LaunchObserver, ForegroundObserver, BackgroundObserver, StateObserver,
+final class Logger: LaunchObserver, ForegroundObserver, BackgroundObserver, SaveObserver,
   ReloadObserver, TerminationObserver
 {
   let name: String

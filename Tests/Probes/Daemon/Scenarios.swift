@@ -128,11 +128,11 @@ let ownership: @Sendable ([String]) async throws -> Void = { _ in
   lifecycle.addObserver(weakly: Orphan())
 }
 
-final class Saver: StateObserver {
+final class Saver: SaveObserver {
   func shouldSaveState(_ notification: ShouldSaveState) { say("saver save") }
 }
 
-final class Orphan: LaunchObserver, StateObserver {
+final class Orphan: LaunchObserver, SaveObserver {
   func didFinishLaunching(_ notification: DidFinishLaunching) { say("orphan launch") }
   func shouldSaveState(_ notification: ShouldSaveState) { say("orphan save") }
 }
@@ -221,7 +221,7 @@ let churn: @Sendable ([String]) async throws -> Void = { arguments in
   say("after \(descriptorCount()) \(threadCount()) \(allocatedKilobytes())")
 }
 
-final class QuietObserver: StateObserver, BackgroundObserver {
+final class QuietObserver: SaveObserver, BackgroundObserver {
   func didEnterBackground(_ notification: DidEnterBackground) {}
   func shouldSaveState(_ notification: ShouldSaveState) {}
 }

@@ -127,7 +127,7 @@ struct HookLog: Sendable {
   }
 }
 
-final class ClassWitness: ForegroundObserver, BackgroundObserver, StateObserver, ReloadObserver,
+final class ClassWitness: ForegroundObserver, BackgroundObserver, SaveObserver, ReloadObserver,
   TerminationObserver
 {
   let log: HookLog
@@ -142,7 +142,7 @@ final class ClassWitness: ForegroundObserver, BackgroundObserver, StateObserver,
   func willTerminate(_: WillTerminate) async { await log.record("class terminate") }
 }
 
-actor ActorWitness: ForegroundObserver, BackgroundObserver, StateObserver, ReloadObserver,
+actor ActorWitness: ForegroundObserver, BackgroundObserver, SaveObserver, ReloadObserver,
   TerminationObserver
 {
   let log: HookLog

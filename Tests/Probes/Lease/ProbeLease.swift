@@ -46,7 +46,7 @@ import Glibc
   }
 }
 
-final class Saver: StateObserver {
+final class Saver: SaveObserver {
   private let lease: Lease
   private let seconds: UInt32
 

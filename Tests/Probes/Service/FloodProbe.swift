@@ -13,7 +13,7 @@ import Synchronization
 ///     --greedy            clients also take each descriptor that becomes free, as fast as they can
 ///     --gate=FILE         the end waits until the file is there
 ///     --preserve          at the end, has the service manager keep bytes and waits until it has them
-final class FloodProbe: StateObserver, ReloadObserver, TerminationObserver {
+final class FloodProbe: SaveObserver, ReloadObserver, TerminationObserver {
   struct Flood: CustomNotification {}
   struct Ebb: CustomNotification {}
 

@@ -20,8 +20,8 @@ import Synchronization
 ///     --thief                its body takes SIGHUP and SIGTERM with a DispatchSource each
 ///
 /// SIGRTMIN+1 blocks every thread of Swift's pool, SIGRTMIN+2 the main actor, for good.
-final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserver, StateObserver,
-  ReloadObserver, SuspendObserver, ResumeObserver, PressureObserver, HealthObserver,
+final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserver, SaveObserver,
+  ReloadObserver, SleepObserver, WakeUpObserver, PressureObserver, HealthObserver,
   TerminationObserver
 {
   struct BlockPool: CustomNotification {}
@@ -141,10 +141,10 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     append(configuration, to: file + ".new")
     rename(file + ".new", file + ".used")
   }
-  func willSuspend(_ notification: WillSuspend) async throws {
+  func willSleep(_ notification: WillSleep) async throws {
     try await act("suspend", notification.context)
   }
-  func didResume(_ notification: DidResume) async throws {
+  func didWakeUp(_ notification: DidWakeUp) async throws {
     try await act("resume", notification.context)
   }
   func didReceivePressure(_ notification: DidReceivePressure) async throws {

@@ -53,7 +53,7 @@ struct NoTable: ExitStatusError, CustomStringConvertible {
 
 struct IsSetUp: CustomNotification {}
 
-@MainActor final class Observer: ForegroundObserver, StateObserver {
+@MainActor final class Observer: ForegroundObserver, SaveObserver {
   func willEnterForeground(_ notification: WillEnterForeground) { say("foreground") }
   func shouldSaveState(_ notification: ShouldSaveState) { say("save: \(notification.cause)") }
 }

@@ -2,7 +2,7 @@
 import DaemonLifecycle
 import Glibc
 
-final class Observer: ForegroundObserver, StateObserver {
+final class Observer: ForegroundObserver, SaveObserver {
   func willEnterForeground(_ notification: WillEnterForeground) { say("foreground") }
   func shouldSaveState(_ notification: ShouldSaveState) { say("save: \(notification.cause)") }
 

@@ -19,10 +19,6 @@ package struct BusInput: Sendable {
   }
 }
 
-extension [BusInput] {
-  func contains(_ kind: BusInput.Kind) -> Bool { contains { $0.kind == kind } }
-}
-
 extension LifecycleWiring {
   /// Adds a source for each bus: the manager of a system service is on the system bus, that of a user service on the
   /// user's; logind is on the system bus.
@@ -32,7 +28,7 @@ extension LifecycleWiring {
     addBus(.user, busInputs.filter { $0.kind != .sleep })
     addBus(
       .system, busInputs.filter { $0.kind == .sleep },
-      userManager: busInputs.contains(.stopTimeout) ? userManager : nil)
+      userManager: busInputs.contains { $0.kind == .stopTimeout } ? userManager : nil)
   }
 
   private mutating func addBus(

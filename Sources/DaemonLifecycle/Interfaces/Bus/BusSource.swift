@@ -25,7 +25,7 @@ final class BusSource: LifecyclePart {
     _ address: BusAddress, _ inputs: [BusInput], userManager: String? = nil,
     options: BusConnection.Options = BusSource.options
   ) {
-    asksForUnitJob = inputs.contains(.unitJob)
+    asksForUnitJob = inputs.contains { $0.kind == .unitJob }
     let inbox = BusInbox()
     let sleep = SleepFollower(inbox)
     var requests = inputs.map { $0.request(inbox, sleep) }

@@ -86,7 +86,7 @@ final class SleepFollower {
     if value {
       // A tenth is kept for the way back to logind.
       if lock != nil { inbox.put(.systemd(.sleepDelay(limit - limit / 10))) }
-      inbox.put(.suspend, "the machine is about to sleep")
+      inbox.put(.sleep, "the machine is about to sleep")
     } else {
       inbox.put(.wakeUp, "the machine has woken up")
     }
@@ -115,7 +115,7 @@ final class SleepFollower {
   /// A denial is final, so it gets no note: that would stay for ever on a server that never sleeps.
   private func report(_ missing: Missing?) {
     if missing == reported { return }
-    let lack = "a suspend does not wait for the hooks"
+    let lack = "the machine's sleep does not wait for the hooks"
     if missing == .away || reported == .away {
       let note = missing == .away ? "no delay lock: \(lack)" : nil
       inbox.put(.fact(.statusNote(.delayLock, note)))

@@ -3,7 +3,7 @@ package import DaemonLifecycle
 package import Synchronization
 
 /// Observers that count, so that nobody gets away with telling fewer.
-package protocol CountingObserver: StateObserver {
+package protocol CountingObserver: SaveObserver {
   init()
   var total: Int { get async }
 }

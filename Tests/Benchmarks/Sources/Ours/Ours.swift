@@ -47,7 +47,7 @@ extension LifecyclePhase {
 }
 
 /// Writes a file at the end.
-actor Writer: StateObserver {
+actor Writer: SaveObserver {
   private let directory: String
   private let number: Int32
 

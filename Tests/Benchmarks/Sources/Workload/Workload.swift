@@ -188,7 +188,7 @@ import Synchronization
 }
 
 /// Is paused and saves; the first save does something.
-final class Crowd: BackgroundObserver, StateObserver {
+final class Crowd: BackgroundObserver, SaveObserver {
   private let action: @Sendable () -> Void
   init(_ action: @escaping @Sendable () -> Void = {}) { self.action = action }
   func didEnterBackground(_ notification: DidEnterBackground) {}

@@ -7,7 +7,7 @@ struct Peak: Codable, Equatable {
   var highest = 0.0
 }
 
-actor Monitor: LaunchObserver, ForegroundObserver, BackgroundObserver, StateObserver {
+actor Monitor: LaunchObserver, ForegroundObserver, BackgroundObserver, SaveObserver {
   private let lifecycle: any LifecycleObservable
   private let store: CodableStateStore<Peak>?
   private(set) var peak = Peak()

@@ -7,7 +7,7 @@ struct Peak: Codable, Equatable {
   var highest = 0.0
 }
 
-actor Monitor: LaunchObserver, ForegroundObserver, BackgroundObserver, StateObserver,
+actor Monitor: LaunchObserver, ForegroundObserver, BackgroundObserver, SaveObserver,
   HealthObserver
 {
   private let lifecycle: any LifecycleObservable

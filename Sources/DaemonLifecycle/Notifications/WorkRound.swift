@@ -2,9 +2,9 @@
 import DaemonSystemd
 import Synchronization
 
-/// One period in the foreground, which a draining body uses to learn when it has to finish.
+/// One run of a body, which learns from it when it has to finish.
 ///
-/// The round is *ending* once a pause, a suspend or a stop has begun. Being marked as ending cancels nothing:
+/// The round is *ending* once a pause, the machine's sleep or a stop has begun. Being marked as ending cancels nothing:
 ///
 /// ```swift
 /// try await lifecycle.foreground(draining: .seconds(20)) { round in
@@ -17,7 +17,7 @@ import Synchronization
 /// ```
 ///
 /// A round that is ending stays in that state: after a resume there is a new one. Safe to use from any task and thread.
-public final class ForegroundRound: Sendable {
+public final class WorkRound: Sendable {
   private struct State {
     var isEnding = false
     /// Whether the body was asked to finish, and was not cancelled.
@@ -29,18 +29,18 @@ public final class ForegroundRound: Sendable {
     var lastHandler = 0
   }
   /// The round whose body the current task is part of.
-  @TaskLocal static var current: ForegroundRound?
+  @TaskLocal static var current: WorkRound?
 
   private let state = Mutex(State())
   /// `nil` for a round that a test has made, in real time.
-  let clock: LifecycleClock?
+  package let clock: LifecycleClock?
   /// Whether the body is ready: false until it says so, where the foreground waits for that.
   private let wasReady: Atomic<Bool>
   private let ready: @Sendable () -> Void
   /// When the body has last made progress, in nanoseconds; zero: not yet.
   private let progress = Atomic<Int64>(0)
 
-  init(
+  package init(
     clock: LifecycleClock?, isReady: Bool = true, ready: @escaping @Sendable () -> Void = {}
   ) {
     self.clock = clock
@@ -52,9 +52,6 @@ public final class ForegroundRound: Sendable {
   /// Whether a delivery may wait for the body. A task that the body has started may live for longer.
   @inline(never) var isAwaited: Bool { state.withLock { !$0.isOver && ($0.isEnding || !isReady) } }
   @inline(never) func bodyEnded() { state.withLock { $0.isOver = true } }
-
-  /// Makes a round for a test of code that takes one.
-  public convenience init() { self.init(clock: nil) }
 
   /// Says that the body is ready, as a server is that listens. Only the first call has an effect, with `readyWithin:`.
   ///
@@ -84,13 +81,10 @@ public final class ForegroundRound: Sendable {
     return time == 0 ? nil : MonotonicTime(nanoseconds: time)
   }
 
-  /// Marks a round that a test has made as ending. Further calls have no effect, nor has one for a daemon's round.
-  public func end() { if clock == nil { for handler in beginEnding() { handler() } } }
-
   @inline(never) var mayFinish: Bool { state.withLock(\.mayFinish) }
 
   /// Marks the round as ending, and returns the handlers that are to be called.
-  func beginEnding(mayFinish: Bool = true) -> [@Sendable () -> Void] {
+  package func beginEnding(mayFinish: Bool = true) -> [@Sendable () -> Void] {
     state.withLock { state in
       (state.isEnding, state.mayFinish) = (true, mayFinish)
       defer { state.handlers = [:] }
@@ -98,7 +92,7 @@ public final class ForegroundRound: Sendable {
     }
   }
 
-  /// Whether a pause, a suspend or a stop has begun. A server then answers with `Connection: close`; a worker takes no
+  /// Whether a pause, the machine's sleep or a stop has begun. A server then answers with `Connection: close`; a worker takes no
   /// further job.
   @inline(never) public var isEnding: Bool { state.withLock(\.isEnding) }
 
@@ -165,7 +159,6 @@ public final class ForegroundRound: Sendable {
   ///   - operation: The work, which runs in its own task.
   /// - Returns: Whether the operation returned; false when it was cancelled and threw.
   /// - Throws: The error that the operation throws, unless it was cancelled.
-  @discardableResult
   nonisolated(nonsending) public func finish(
     within limit: Duration, _ operation: @escaping @Sendable () async throws -> Void
   ) async throws -> Bool {

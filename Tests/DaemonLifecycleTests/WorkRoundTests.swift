@@ -6,8 +6,8 @@ import Testing
 @testable import DaemonLifecycle
 
 /// What a server can do with the end of its round, without a lifecycle.
-@Suite(.timeLimit(.minutes(5))) struct ForegroundRoundTests {
-  private let round = ForegroundRound()
+@Suite(.timeLimit(.minutes(5))) struct WorkRoundTests {
+  private let round = WorkRound()
   private let log = Log()
 
   @Test func whoWaitsForTheEndGoesOn() async throws {
@@ -20,7 +20,7 @@ import Testing
   }
 
   @Test func aDaemonsRoundIsNotEndedByItsBody() {
-    let round = ForegroundRound(clock: MockLifecycleSubject().clock)
+    let round = WorkRound(clock: MockLifecycleSubject().clock)
     round.end()
     #expect(!round.isEnding)
   }
