@@ -138,7 +138,8 @@ func source(of block: Block) -> String {
   let name = block.needsPeers && block.words.count == 2 ? block.words[1] : "snippet"
   var code = given + imports
   for (index, line) in lines.enumerated() {
-    if index == firstStatement { code += "func \(name)() async throws {\n" }
+    let waits = lines.contains { $0.text.hasPrefix("LifecycleSubject.runAndExit") } ? "" : "async "
+    if index == firstStatement { code += "func \(name)() \(waits)throws {\n" }
     if index == 0 || index == firstStatement || line.number != lines[index - 1].number + 1 {
       code += "#sourceLocation(file: \"\(block.file)\", line: \(line.number))\n"
     }

@@ -67,7 +67,7 @@ import DaemonSystemd
   private static func serve(_ options: Options) -> Never {
     var configuration = LifecycleConfiguration()
     if let file = options.readyFile { configuration.interfaces.append(.readinessFile(file)) }
-    LifecycleSubject.runAndExit(configuration) { lifecycle in
+    LifecycleSubject.runAndExit(configuration: configuration) { lifecycle in
       _ = EchoService(lifecycle, options)
       // Later, so that the pause is kept before the connections drain.
       _ = try KeptPause(lifecycle)

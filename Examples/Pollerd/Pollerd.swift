@@ -55,7 +55,7 @@ import DaemonSystemd
   }
 
   private static func serve(_ options: Options, _ configuration: LifecycleConfiguration) -> Never {
-    LifecycleSubject.runAndExit(configuration) { lifecycle in
+    LifecycleSubject.runAndExit(configuration: configuration) { lifecycle in
       _ = try KeptPause(lifecycle)
       let configuration = Configuration(file: options.configFile, overrides: options.settings)
       let settings = try configuration.load()

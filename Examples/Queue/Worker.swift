@@ -56,7 +56,7 @@ actor Worker: ReloadObserver {
     lifecycle.addObserver(self)
     lifecycle.addForeground(
       name: "jobs", draining: .seconds(8),
-      restarting: .backoff(maximum: .seconds(5), maximumFailures: nil)
+      restarting: .backoff(maximumDelay: .seconds(5), maximumFailures: nil)
     ) { round in
       try await self.work(round, in: lifecycle)
     }
@@ -72,7 +72,7 @@ actor Worker: ReloadObserver {
         await store.close()
         // The pause has cut the job off, or the connection was lost at that moment: the job is handed back.
         if round.isEnding { return }
-        lifecycle.status = "no database: \(error)"
+        lifecycle.statusText = "no database: \(error)"
         throw error
       }
     }
@@ -86,7 +86,7 @@ actor Worker: ReloadObserver {
     guard try await round.untilEnding({ try await store.open(current) }) != nil else { return }
     say("connected")
     while !round.isEnding, connectionString == current {
-      lifecycle.status = "jobs done: \(done)"
+      lifecycle.statusText = "jobs done: \(done)"
       if try await doNextJob(of: store, round) { continue }
       _ = try await round.untilEnding { try await lifecycle.clock.sleep(for: .seconds(1)) }
     }

@@ -60,6 +60,6 @@ import DaemonSystemd
     replica.work(every: options.interval, in: lifecycle)
     let result = try await lifecycle.run()
     if let error = result.error { Journal.writeLine("\(error)", .error) }
-    exit(result.status)
+    exit(result.exitStatus)
   }
 }

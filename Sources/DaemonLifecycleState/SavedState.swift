@@ -40,8 +40,8 @@ public final class SavedState: SaveObserver {
   /// - Parameters:
   ///   - lifecycle: The subject or mock whose notifications it receives.
   ///   - store: The store. Load from it first; a save by a store that has not loaded loads before it saves. If the
-  ///     loaded state can't be used, make no `SavedState`, or have `bytes` throw: it would replace that state by the
-  ///     daemon's.
+  ///     loaded state can't be used, make no `SavedState`, or have `bytes` throw: it would replace that by the daemon's.
+  ///   - interval: The time between two additional saves, on the subject's clock. Default `nil`: none.
   ///   - phase: Its place in the order. Default `.standard`.
   ///   - bytes: Makes the bytes of each save. An error that it throws is the hook's, and the old state is kept.
   @discardableResult public init(

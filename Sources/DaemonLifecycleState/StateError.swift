@@ -5,6 +5,9 @@ public import DaemonSystemd
 
 /// An error in opening, loading, saving or setting aside a state. The state that was on disk before is unchanged,
 /// except as the call documents. Minor versions may add cases.
+#if hasAttribute(nonexhaustive)
+  @nonexhaustive
+#endif
 public enum StateError: ExitStatusError, Sendable, Equatable, CustomStringConvertible {
   /// The environment contains no state directory, or a malformed one.
   case noStateDirectory(SystemdError?)

@@ -47,7 +47,7 @@ extension FakeServiceManager {
     /// Whether `STOPPING=1` was received.
     public internal(set) var isStopping = false
     /// The last `STATUS=`; empty when none was received or it was cleared.
-    public internal(set) var status = ""
+    public internal(set) var statusText = ""
     /// The number of watchdog pings.
     public internal(set) var watchdogPings = 0
     /// The number of reloads that have begun.

@@ -119,7 +119,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
   /// async let exit = mock.run { try await poller.work(mock) }
   /// try await mock.waitUntilSleeping()  // the body has begun
   /// try await mock.send(.sigterm)
-  /// #expect(await exit.status == 0)
+  /// #expect(await exit.exitStatus == 0)
   /// ```
   ///
   /// - Parameter body: The daemon's work, in its own isolation.

@@ -21,7 +21,7 @@ struct NotificationRules: Sendable {
     let stopping = message["STOPPING"] == "1"
     if message["BARRIER"] != nil { service.barriers += 1 }
     if message["WATCHDOG"] == "1" || message["WATCHDOG_USEC"] != nil { service.watchdogPings += 1 }
-    if let status = message["STATUS"] { service.status = status }
+    if let status = message["STATUS"] { service.statusText = status }
     if service.isStopping, ready || reloading || stopping {
       note("STOPPING=1 was final: no READY=1, RELOADING=1 or STOPPING=1 comes after it.", message)
       return

@@ -2,6 +2,9 @@
 import CLinux
 
 /// The use that a daemon requires a descriptor for, whatever its address family.
+#if hasAttribute(nonexhaustive)
+  @nonexhaustive
+#endif
 public enum DescriptorUse: Sendable, Hashable, CustomStringConvertible {
   /// A socket to accept stream connections from (`ListenStream=`).
   case listeningStream

@@ -7,6 +7,9 @@
 ///
 /// A field is checked when it is sent: no value can contain a second field. The number in brackets is the first version
 /// of systemd that supports the field; older versions ignore it. Minor versions of this package may add cases.
+#if hasAttribute(nonexhaustive)
+  @nonexhaustive
+#endif
 public enum NotifyField: Sendable, Hashable {
   /// `READY=1`: the start, or a reload, has ended.
   case ready

@@ -3,6 +3,9 @@ import CLinux
 
 /// An error in the use of one of systemd's interfaces. Its description names the problem, the place and a remedy.
 /// Minor versions may add cases.
+#if hasAttribute(nonexhaustive)
+  @nonexhaustive
+#endif
 public enum SystemdError: Error, Sendable, Hashable, CustomStringConvertible {
   /// A variable of the environment is malformed (systemd.exec(5)).
   case malformedVariable(name: String, value: String, reason: String)

@@ -38,7 +38,7 @@ import Testing
     try await mock.send(.resume)
     try await mock.waitUntilSleeping(2)
     try await mock.send(.terminate).check()
-    #expect(log.all.count == 8 && mock.ending?.status == 0)
+    #expect(log.all.count == 8 && mock.ending?.exitStatus == 0)
     try mock.checkNothingPending()
   }
 
@@ -46,12 +46,12 @@ import Testing
   @Test func aCancellationOfItsOwnIsAnErrorLikeOthers() async throws {
     mock.addForeground(name: "part") { throw CancellationError() }
     try await mock.waitUntilSettled()
-    #expect(try await ending().status == 1)
+    #expect(try await ending().exitStatus == 1)
   }
 
   /// Also before its turn has come: its connection may have been closed by who pauses before it, and a child process has
   /// had the same signal. It is in the report, and has no other effect.
-  @Test(arguments: [nil, 77] as [Int32?])
+  @Test(arguments: [nil, 0, 77] as [Int32?])
   func anErrorInAStopIsInItsReport(_ status: Int32?) async throws {
     mock.addForeground(name: "part") { [clock = mock.clock] in
       try await clock.sleep(for: .seconds(1))
@@ -62,14 +62,14 @@ import Testing
     }
     try await mock.waitUntilSleeping()
     if let status {
-      mock.terminate(because: "no licence", status: status)
+      mock.terminate(because: "no licence", exitStatus: status)
     } else {
       mock.inject(.sigterm)
     }
     try await mock.waitUntilSleeping(2)
     await mock.advance(by: .seconds(3))
     try await mock.waitUntilSettled()
-    #expect(mock.ending?.status == status ?? 0 && mock.ending?.error == nil)
+    #expect(mock.ending?.exitStatus == status ?? 0 && mock.ending?.error == nil)
     let entry = mock.ending?.report["part", DidEnterBackground.self]
     #expect(entry?.outcome == .failed(BadDisk()))
     #expect(mock.ending?.report.cause.signal == (status == nil ? .sigterm : nil))
@@ -93,7 +93,7 @@ import Testing
     mock.inject(.sigterm)
     gate.open()
     let exit = try await ending()
-    #expect(log.all == ["saved", "committed", "saved"] && exit.status == 0)
+    #expect(log.all == ["saved", "committed", "saved"] && exit.exitStatus == 0)
     #expect(exit.report["job", DidEnterBackground.self]?.outcome == .completed)
   }
 
@@ -102,14 +102,14 @@ import Testing
     for name in ["a", "b"] { mock.addForeground(name: name) { throw BadDisk() } }
     try await mock.waitUntilSettled()
     let ending = try await ending()
-    #expect(ending.status == 74)
+    #expect(ending.exitStatus == 74)
     #expect(["a threw BadDisk()", "b threw BadDisk()"].contains("\(ending.report.cause)"))
   }
 
   /// A pause ends the wait for the next attempt, and the round with it.
   @Test func itDrainsAndRestarts() async throws {
     mock.addForeground(
-      name: "part", draining: .seconds(20), restarting: .backoff(initial: .seconds(100))
+      name: "part", draining: .seconds(20), restarting: .backoff(initialDelay: .seconds(100))
     ) { [log] round in
       log.add("begins")
       if log.all.count > 2 { return try await round.waitUntilEnding() }
@@ -124,7 +124,7 @@ import Testing
     await mock.advance(by: .seconds(200))
     #expect(log.all == ["begins", "begins", "begins"])
     try await mock.send(.terminate).check()
-    #expect(mock.ending?.status == 0)
+    #expect(mock.ending?.exitStatus == 0)
   }
 
   /// Its post would wait for the pause, which waits for the body.
@@ -195,7 +195,7 @@ import Testing
     try await mock.waitUntilSleeping()
     mock.inject(.resume)
     await mock.advance(by: .seconds(10))
-    let status = manager.service.status
+    let status = manager.service.statusText
     #expect(status.hasSuffix("waiting for server, 10 s; then a resume"), "\(status)")
     await mock.advance(by: .seconds(20))
     try await mock.waitUntilSettled()
@@ -221,7 +221,7 @@ import Testing
     await mock.advance(by: .seconds(3))
     try await mock.waitUntilSettled().check()
     #expect(log.all == [seconds == 2 ? "done" : "handed back"])
-    #expect(mock.ending?.status == 0)
+    #expect(mock.ending?.exitStatus == 0)
   }
 
   /// As at a second signal, and whichever of its two tasks ends first.
@@ -259,12 +259,12 @@ import Testing
     try await mock.send(.sigterm).check()
     let report = await ending.report
     #expect(report.entries.contains { $0.observer == "body" && $0.outcome == .completed })
-    #expect(mock.ending?.status == 0 && mock.immediateExitStatus == nil)
+    #expect(mock.ending?.exitStatus == 0 && mock.immediateExitStatus == nil)
   }
 
   @Test func aBodyThatThrowsEndsTheMock() async throws {
     let ending = await mock.run { throw BadDisk() }
-    #expect(ending.status == 74 && ending.error is BadDisk)
+    #expect(ending.exitStatus == 74 && ending.error is BadDisk)
   }
 
   @Test func aReportThrowsItsSentences() async throws {
@@ -285,25 +285,24 @@ import Testing
     let report = try await mock.waitUntilSettled()
     #expect(report.problems.isEmpty)
     #expect("\(try #require(mock.ending).report.cause)" == "the disk is full")
-    #expect(mock.ending?.status == 0)
+    #expect(mock.ending?.exitStatus == 0)
   }
 
   /// It comes before that of a hook that failed, as the status of an error does.
   @Test func theStatusOfATerminationIsGiven() async throws {
     let token = mock.observe(WillTerminate.self, name: "orders") { _ in throw Failure() }
-    mock.terminate(status: 3)
-    mock.terminate(status: 4)
+    mock.terminate(exitStatus: 3)
+    mock.terminate(exitStatus: 4)
     try await mock.waitUntilSettled()
-    #expect(mock.ending?.status == 3)
+    #expect(mock.ending?.exitStatus == 3)
     withExtendedLifetime(token) {}
   }
 
-  /// exit(256) would be a success, as would exit(0).
-  @Test(arguments: [-1, 0, 256] as [Int32]) func aStatusOfAFailureIsOne(status: Int32) async throws
-  {
-    mock.terminate(status: status)
+  /// exit(256) would be a success.
+  @Test(arguments: [-1, 256] as [Int32]) func aStatusOfAFailureIsOne(status: Int32) async throws {
+    mock.terminate(exitStatus: status)
     try await mock.waitUntilSettled()
-    #expect(mock.ending?.status == 1)
+    #expect(mock.ending?.exitStatus == 1)
   }
 
   // MARK: Probes

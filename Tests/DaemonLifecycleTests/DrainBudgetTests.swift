@@ -154,6 +154,6 @@ import Testing
     gate.open()
     // Without the clock.
     let exit = await core.untilTerminated()
-    #expect(exit.status == (throwing ? 1 : 0) && exit.report.cause.signal == .sigterm)
+    #expect(exit.exitStatus == (throwing ? 1 : 0) && exit.report.cause.signal == .sigterm)
   }
 }

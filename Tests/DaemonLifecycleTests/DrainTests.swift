@@ -47,7 +47,7 @@ import Testing
     await mock.advance(by: .milliseconds(1))
     try await mock.waitUntilSettled()
     #expect(log.all == Self.down)
-    #expect(mock.ending?.status == 0 && mock.ending?.report.cause.signal == .sigterm)
+    #expect(mock.ending?.exitStatus == 0 && mock.ending?.report.cause.signal == .sigterm)
     try mock.checkNothingPending()
   }
 
@@ -72,11 +72,11 @@ import Testing
   @Test func aStatusThatIsGivenMeanwhileCounts() async throws {
     let mock = try await listened(mock())
     mock.inject(.sigterm)
-    mock.terminate(because: "the disk is full", status: 74)
+    mock.terminate(because: "the disk is full", exitStatus: 74)
     mock.terminate()
     await mock.advance(by: .seconds(5))
     try await mock.waitUntilSettled()
-    #expect(mock.ending?.status == 74 && mock.ending?.report.cause.signal == .sigterm)
+    #expect(mock.ending?.exitStatus == 74 && mock.ending?.report.cause.signal == .sigterm)
   }
 
   // MARK: What ends it early
@@ -94,7 +94,7 @@ import Testing
     await mock.advance(by: .seconds(3))
     try await mock.waitUntilSettled()
     #expect(log.all == ["slow"] + Self.down)
-    #expect(mock.ending?.status == 0 && mock.ending?.report.cause.signal == .sigterm)
+    #expect(mock.ending?.exitStatus == 0 && mock.ending?.report.cause.signal == .sigterm)
   }
 
   @Test func aCallDrainsToo() async throws {
@@ -105,7 +105,7 @@ import Testing
     #expect(!isReady && log.all == [])
     mock.inject(.sigterm)
     try await mock.waitUntilSettled()
-    #expect(log.all == Self.down && mock.ending?.status == 0)
+    #expect(log.all == Self.down && mock.ending?.exitStatus == 0)
   }
 
   @Test(arguments: [LifecycleRequest.pause(for: .operator), .sleep])
@@ -122,7 +122,7 @@ import Testing
   @Test func aDaemonInTheBackgroundEndsAtOnce() async throws {
     let mock = try await listened(mock(.background))
     try await mock.send(.sigterm)
-    #expect(mock.ending?.status == 0)
+    #expect(mock.ending?.exitStatus == 0)
   }
 
   @Test func soDoesOneThatIsAboutToPause() async throws {
@@ -136,7 +136,7 @@ import Testing
     mock.inject(.sigterm)
     gate.open()
     try await mock.waitUntilSettled()
-    #expect(mock.ending?.status == 0)
+    #expect(mock.ending?.exitStatus == 0)
   }
 
   // MARK: systemd

@@ -84,7 +84,7 @@ import Testing
       Issue.record("\(entry)")
       return
     }
-    #expect(mock.ending?.status == 124)
+    #expect(mock.ending?.exitStatus == 124)
     #expect(log.all == ["server finishes", "server returned"])
   }
 
@@ -109,7 +109,7 @@ import Testing
     await mock.advance(by: .seconds(3))
     try await mock.waitUntilSettled()
     await task.value
-    #expect(mock.ending?.status == 0)
+    #expect(mock.ending?.exitStatus == 0)
   }
 
   /// Cut to what the stop leaves: 20 s less 2 s for the exit, and a grace. Nobody saves.
@@ -130,7 +130,7 @@ import Testing
     // It was the pause's to finish, so its report names who was cut off; and the stop's to wait for it.
     let paused = try #require(mock.ending?.overtakenPause)
     #expect(paused.cause.signal == .sigusr1 && paused.problems.map(\.observer) == ["server"])
-    #expect(mock.ending?.status == 124)
+    #expect(mock.ending?.exitStatus == 124)
   }
 
   @Test func serversOfAConcurrentPhaseEndTogether() async throws {
@@ -143,7 +143,7 @@ import Testing
     await mock.advance(by: .seconds(15))
     try await mock.waitUntilSettled()
     for task in tasks { await task.value }
-    #expect(mock.ending?.status == 0)
+    #expect(mock.ending?.exitStatus == 0)
     #expect(log.all.filter { $0.hasSuffix("has answered") }.count == 2)
   }
 
@@ -198,7 +198,7 @@ import Testing
     await mock.advance(by: .seconds(seconds))
     try await mock.waitUntilSettled()
     await task.value
-    #expect(mock.ending?.status == 0)
+    #expect(mock.ending?.exitStatus == 0)
     #expect(log.all.contains("server has answered"))
   }
 

@@ -81,7 +81,7 @@ import Testing
         cancellationGrace: long, stopTimeout: long, saveReserve: long, logging: .off))
     for _ in 1...30 { mock.on(DidEnterBackground.self, timeout: long) { _ in } }
     try await mock.send(.sigterm).check()
-    #expect(mock.ending?.status == 0)
+    #expect(mock.ending?.exitStatus == 0)
   }
 
   /// It would lengthen what others limit, and so be a limit for nothing.
@@ -113,7 +113,8 @@ import Testing
     sleep.cancel()
     _ = await sleep.result
     _ = await mock.unitJob(within: extreme)
-    let policy = RestartPolicy.backoff(initial: extreme, maximum: extreme, within: extreme)
+    let policy = RestartPolicy.backoff(
+      initialDelay: extreme, maximumDelay: extreme, within: extreme)
     var history = RestartHistory(policy)
     for _ in 1...3 { _ = history.failed(at: mock.clock.now.time, share: 0.75) }
   }

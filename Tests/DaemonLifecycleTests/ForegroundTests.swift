@@ -71,7 +71,7 @@ import Testing
     try await task.value
     #expect(log.all == ["begins", "begins", "begins", "returned"])
     let exit = try #require(mock.ending)
-    #expect(exit.status == 0 && exit.report.problems.map(\.observer) == ["body"])
+    #expect(exit.exitStatus == 0 && exit.report.problems.map(\.observer) == ["body"])
     #expect(exit.report.timeline.contains("threw: Failure()"))
     #expect(!exit.report.timeline.contains("!"))
   }

@@ -74,7 +74,7 @@ import Testing
   func aResumeOrAReloadTriesAgain(signal: UnixSignal) async throws {
     let (manager, database) = (try FakeServiceManager(), Database(isUp: true))
     let (mock, task) = try await held(database, manager)
-    #expect(manager.service.status.hasPrefix("foreground without Database, polling since"))
+    #expect(manager.service.statusText.hasPrefix("foreground without Database, polling since"))
     #expect(outcomes(try await mock.send(signal)) == Self.held)
     // A save tries nothing.
     #expect(outcomes(try await mock.send(.saveState)) == [nil, nil])
@@ -82,12 +82,12 @@ import Testing
     database.isUp.withLock { $0 = true }
     #expect(outcomes(try await mock.send(signal)) == [.completed, .completed])
     try await mock.waitUntilSleeping()
-    #expect(manager.service.status.hasPrefix("foreground since"))
+    #expect(manager.service.statusText.hasPrefix("foreground since"))
     // Once is enough.
     #expect(outcomes(try await mock.send(signal)) == [nil, nil])
     let end = try await mock.send(.sigterm)
     try await task.value
-    #expect(log.all == ["polls"] && end.problems.isEmpty && mock.ending?.status == 0)
+    #expect(log.all == ["polls"] && end.problems.isEmpty && mock.ending?.exitStatus == 0)
   }
 
   /// Nobody sends a second SIGUSR2. Until it has worked the daemon is not ready, which the log says once.
@@ -95,13 +95,13 @@ import Testing
     let (manager, database) = (try FakeServiceManager(), Database(isUp: true))
     let (mock, task) = try await held(database, manager)
     try await expectRetries(of: database, after: [1, 2, 4, 8, 16, 32, 60, 60], mock)
-    #expect(manager.service.status.hasPrefix("foreground without Database, polling since"))
+    #expect(manager.service.statusText.hasPrefix("foreground without Database, polling since"))
     database.isUp.withLock { $0 = true }
     await mock.advance(by: .seconds(60))
     try await mock.waitUntilSleeping()
     #expect(log.all == ["polls"] && mock.core.state.withLock { $0.machine.isReady })
-    #expect(manager.service.status.hasPrefix("foreground since"))
-    #expect(!manager.service.status.contains("failed"))
+    #expect(manager.service.statusText.hasPrefix("foreground since"))
+    #expect(!manager.service.statusText.contains("failed"))
     try await mock.send(.sigterm)
     try await task.value
   }

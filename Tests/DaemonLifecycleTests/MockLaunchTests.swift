@@ -30,7 +30,7 @@ import Testing
     try await mock.waitUntilSleeping()
     await mock.advance(by: .seconds(1))
     let end = await ending
-    #expect(end.status == 0)
+    #expect(end.exitStatus == 0)
     #expect(log.all == ["launched", "body"])
   }
 
@@ -39,13 +39,13 @@ import Testing
     mock.addForeground(name: "work") { [log] in log.add("work") }
     if hasBody {
       let ending = await mock.run { [log] in log.add("body") }
-      #expect(ending.status == 70)
+      #expect(ending.exitStatus == 70)
     } else {
       await #expect(throws: MockLifecycleSubject.PendingError.self) {
         try await mock.waitUntilInForeground()
       }
     }
-    #expect(mock.ending?.status == 70 && log.all.isEmpty)
+    #expect(mock.ending?.exitStatus == 70 && log.all.isEmpty)
   }
 
   /// The hook that it holds back would release it.
@@ -88,14 +88,14 @@ import Testing
 
   /// As in a daemon.
   @Test func aHookMayEndIt() async throws {
-    mock.on(DidFinishLaunching.self) { [mock] _ in mock.terminate(status: 3) }
+    mock.on(DidFinishLaunching.self) { [mock] _ in mock.terminate(exitStatus: 3) }
     mock.on(WillEnterForeground.self) { [log] _ in log.add("foreground") }
     try await mock.waitUntilSettled()
-    #expect(mock.ending?.status == 3 && log.all.isEmpty)
+    #expect(mock.ending?.exitStatus == 3 && log.all.isEmpty)
   }
 
   @Test func aClosedTerminalIsAStop() async throws {
     try await mock.send(.sighup, fromPID: 0, uid: 0)
-    #expect(mock.ending?.status == 0)
+    #expect(mock.ending?.exitStatus == 0)
   }
 }

@@ -39,7 +39,7 @@ import Testing
     var configuration = LifecycleConfiguration(signals: [:], logging: .off)
     configuration.interfaces = [.readinessFile(path)]
     await #expect(throws: Failure.self) {
-      try await LifecycleSubject.run(configuration) { _ in
+      try await LifecycleSubject.run(configuration: configuration) { _ in
         log.add(exists(path) ? "there" : "gone")
         throw Failure()
       }

@@ -80,7 +80,7 @@ import Testing
     #expect(launch["server", WillEnterForeground.self]?.outcome == .failed(Failure()))
     try await mock.waitUntilSettled()
     let ending = try #require(mock.ending)
-    #expect(ending.status == 70 && "\(ending.report.cause)" == "the launch failed")
+    #expect(ending.exitStatus == 70 && "\(ending.report.cause)" == "the launch failed")
   }
 
   /// `RestartPreventExitStatus=` goes by the status, and the operator by the sentence.
@@ -94,10 +94,10 @@ import Testing
     case "foreground": mock.addForeground(name: "web", readyWithin: .seconds(9), body)
     case "task": mock.addTask(name: "web", readyWithin: .seconds(9), body)
     case "restarts":
-      let policy = RestartPolicy.backoff(initial: .seconds(1), maximumFailures: 1)
+      let policy = RestartPolicy.backoff(initialDelay: .seconds(1), maximumFailures: 1)
       mock.addForeground(name: "web", restarting: policy, readyWithin: .seconds(9), body)
     case "still restarts":
-      let policy = RestartPolicy.backoff(initial: .seconds(9))
+      let policy = RestartPolicy.backoff(initialDelay: .seconds(9))
       mock.addTask(name: "web", restarting: policy, readyWithin: .seconds(9), body)
     default: mock.on(DidFinishLaunching.self) { _ in throw BadConfiguration() }
     }
@@ -113,10 +113,10 @@ import Testing
       try await launch.value.problems.map(\.outcome)
         == [isLate ? .timedOut : .failed(BadConfiguration())])
     try await eventually { mock.ending != nil }
-    #expect(mock.ending?.status == 78)
-    try await eventually { manager.service.status.hasPrefix("ended with status 78") }
-    #expect(manager.service.status.contains("the launch failed; "))
-    #expect(manager.service.status.contains(": BadConfiguration()"))
+    #expect(mock.ending?.exitStatus == 78)
+    try await eventually { manager.service.statusText.hasPrefix("ended with status 78") }
+    #expect(manager.service.statusText.contains("the launch failed; "))
+    #expect(manager.service.statusText.contains(": BadConfiguration()"))
   }
 
   /// As for every observer, a resume that failed is tried again, and meanwhile the daemon is not ready.
@@ -165,7 +165,7 @@ import Testing
     try await mock.waitUntilSleeping()
     await mock.advance(by: .seconds(2))
     try await mock.send(.terminate)
-    #expect(log.all == ["begins"] && mock.ending?.status == 0)
+    #expect(log.all == ["begins"] && mock.ending?.exitStatus == 0)
     try mock.checkNothingPending()
   }
 
@@ -177,13 +177,13 @@ import Testing
     try await mock.waitUntilSleeping()
     mock.inject(.sigterm)
     _ = try await launch.value
-    #expect(log.all == ["begins"] && mock.ending?.status == 0)
+    #expect(log.all == ["begins"] && mock.ending?.exitStatus == 0)
     try mock.checkNothingPending()
   }
 
   @Test func restartsBelongToOneWait() async throws {
     let mock = MockLifecycleSubject()
-    let port = serve(mock, restarting: .backoff(initial: .seconds(1)))
+    let port = serve(mock, restarting: .backoff(initialDelay: .seconds(1)))
     port.isTaken.withLock { $0 = true }
     try await mock.waitUntilSleeping()
     port.isTaken.withLock { $0 = false }

@@ -19,7 +19,9 @@ import Testing
 
   @Test func delaysDoubleUpToTheLongest() {
     var history = RestartHistory(
-      .backoff(initial: .seconds(1), maximum: .seconds(5), maximumFailures: 5, within: .seconds(60))
+      .backoff(
+        initialDelay: .seconds(1), maximumDelay: .seconds(5), maximumFailures: 5,
+        within: .seconds(60))
     )
     let delays = (1...6).map { history.failed(at: at(Double($0)), share: 1)?.delay }
     #expect(delays == [.seconds(1), .seconds(2), .seconds(4), .seconds(5), .seconds(5), nil])
@@ -29,7 +31,7 @@ import Testing
   @Test(arguments: [(Duration.zero, Duration.seconds(1)), (.seconds(1), .seconds(-1))])
   func thereIsAlwaysAPause(initial: Duration, maximum: Duration) {
     var history = RestartHistory(
-      .backoff(initial: initial, maximum: maximum, maximumFailures: nil))
+      .backoff(initialDelay: initial, maximumDelay: maximum, maximumFailures: nil))
     for number in 1...3 {
       let next = history.failed(at: at(Double(number)), share: 1)
       #expect(next?.delay ?? .zero >= .milliseconds(10))
@@ -62,7 +64,7 @@ import Testing
   }
 
   @Test func aShareOfTheDelayIsWaitedFor() {
-    var history = RestartHistory(.backoff(initial: .seconds(2)))
+    var history = RestartHistory(.backoff(initialDelay: .seconds(2)))
     #expect(history.failed(at: at(0), share: 0.5)?.delay == .seconds(1))
   }
 
@@ -72,16 +74,17 @@ import Testing
   @Test func workThatIsDoneHasNotFailed() async throws {
     let manager = try FakeServiceManager()
     let mock = MockLifecycleSubject(serviceManager: manager)
-    mock.addForeground(name: "import", restarting: .backoff(initial: .seconds(1)), mayReturn: true)
-    { [log] in
+    mock.addForeground(
+      name: "import", restarting: .backoff(initialDelay: .seconds(1)), mayReturn: true
+    ) { [log] in
       log.add("import")
       if log.all.count == 1 { throw Failure() }
     }
     try await mock.waitUntilSleeping()
-    #expect(manager.service.status.contains("import has failed once"))
+    #expect(manager.service.statusText.contains("import has failed once"))
     await mock.advance(by: .seconds(1))
-    try await eventually { !manager.service.status.contains("import") }
-    #expect(manager.service.status.hasPrefix("foreground since"))
+    try await eventually { !manager.service.statusText.contains("import") }
+    #expect(manager.service.statusText.hasPrefix("foreground since"))
   }
 
   /// Nobody runs it any more.
@@ -89,11 +92,11 @@ import Testing
     let (manager, _, task) = try await restarted()
     task.cancel()
     await task.value
-    try await eventually { !manager.service.status.contains("part") }
+    try await eventually { !manager.service.statusText.contains("part") }
   }
 
   private static let policy = RestartPolicy.backoff(
-    initial: .seconds(1), maximum: .seconds(8), maximumFailures: 3, within: .seconds(60))
+    initialDelay: .seconds(1), maximumDelay: .seconds(8), maximumFailures: 3, within: .seconds(60))
 
   private func run(
     _ mock: MockLifecycleSubject, _ body: @escaping @Sendable (Int) async throws -> Void
@@ -159,7 +162,7 @@ import Testing
     }
     await mock.advance(by: .seconds(60))
     try await eventually { manager.messages.contains { "\($0)".contains("RESTART_RESET") } }
-    try await eventually { !manager.service.status.contains("has failed") }
+    try await eventually { !manager.service.statusText.contains("has failed") }
     try await mock.send(.sigterm)
     await task.value
     #expect(manager.violations == [])

@@ -65,7 +65,7 @@ import Testing
     _ = tell(.unhealthy("the main actor does not answer"))
     _ = tell(.terminating(Self.signal))
     let exit = LifecycleExit(
-      status: 0, report: report(), failedLaunch: nil, overtakenPause: nil,
+      exitStatus: 0, report: report(), failedLaunch: nil, overtakenPause: nil,
       error: nil)
     #expect(
       tell(.terminated(exit))

@@ -36,7 +36,7 @@ final class FactLog: LifecyclePart {
       case .closed: "closed"
       case .settingUp(let time): "setting up for \(time.forReading)"
       case .warning(let text): "warning \(text)"
-      case .terminated(let exit): "terminated \(exit.status)"
+      case .terminated(let exit): "terminated \(exit.exitStatus)"
       default: "another"
       }
     }

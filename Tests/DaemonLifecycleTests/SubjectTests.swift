@@ -21,16 +21,16 @@ import Testing
   @Test func theSetUpComesFirstAndTheProcessGoesOn() async throws {
     let log = Log()
     let end = try await LifecycleSubject.run(
-      .init(signals: [:], exitGrace: .zero, logging: .off)
+      configuration: .init(signals: [:], exitGrace: .zero, logging: .off)
     ) { lifecycle in
       lifecycle.addObserver(Listener("a", log))
       lifecycle.addForeground {
         log.add("work")
-        lifecycle.terminate(status: 3)
+        lifecycle.terminate(exitStatus: 3)
       }
       log.add("set up")
     }
-    #expect(end.status == 3)
+    #expect(end.exitStatus == 3)
     #expect(
       log.all.prefix(3) == ["set up", "a launch", "a foreground"] && log.all.contains("work"))
     #expect(log.all.suffix(3) == ["a background", "a save", "a terminate"])
@@ -38,10 +38,10 @@ import Testing
 
   @Test func whatTheSetUpThrowsIsThrown() async throws {
     await #expect(throws: Failure.self) {
-      _ = try await LifecycleSubject.run(configuration) { _ in throw Failure() }
+      _ = try await LifecycleSubject.run(configuration: configuration) { _ in throw Failure() }
     }
     let set = Task {
-      try await LifecycleSubject.run(configuration) {
+      try await LifecycleSubject.run(configuration: configuration) {
         try await $0.clock.sleep(for: .seconds(1000))
       }
     }
@@ -55,7 +55,7 @@ import Testing
     subject.addObserver(Listener("a", log))
     subject.terminate()
     let result = try await subject.run { log.add("body") }
-    #expect(result.status == 0)
+    #expect(result.exitStatus == 0)
     #expect(log.all.isEmpty)
   }
 

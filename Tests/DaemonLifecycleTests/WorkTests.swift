@@ -27,11 +27,11 @@ import Testing
     try await eventually { log.all == ["1"] }
     try await mock.send(.pause).check()
     try await mock.send(.resume).check()
-    try await eventually { manager.service.status.contains("consumer has ended by itself") }
+    try await eventually { manager.service.statusText.contains("consumer has ended by itself") }
     #expect(mock.isReady == !waitsUntilReady)
-    #expect(manager.service.status.contains("without consumer") == waitsUntilReady)
+    #expect(manager.service.statusText.contains("without consumer") == waitsUntilReady)
     try await mock.send(.pause).check()
-    try await eventually { !manager.service.status.contains("consumer") }
+    try await eventually { !manager.service.statusText.contains("consumer") }
     try await mock.send(.terminate).check()
     #expect(manager.violations == [])
   }
@@ -43,7 +43,7 @@ import Testing
     try await mock.waitUntilInForeground()
     try await eventually { log.all == ["done"] }
     try await mock.send(.saveState).check()
-    #expect(mock.isReady && !manager.service.status.contains("import"))
+    #expect(mock.isReady && !manager.service.statusText.contains("import"))
   }
 
   /// What was handed over is done in the drain, and what comes later is not taken.
@@ -66,7 +66,7 @@ import Testing
       await mock.advance(by: .seconds(1))
     }
     try await eventually { mock.ending != nil }
-    #expect(log.all == ["1", "2", "3", "4", "5"] && mock.ending?.status == 0)
+    #expect(log.all == ["1", "2", "3", "4", "5"] && mock.ending?.exitStatus == 0)
   }
 
   /// Its time is over, and it throws out of its loop: the rest is the stream's, for the save or the next round.
@@ -112,7 +112,7 @@ import Testing
     let mock = MockLifecycleSubject(serviceManager: manager)
     let runs = Mutex(0)
     mock.addForeground(
-      name: "server", restarting: .backoff(initial: .seconds(10)), readyWithin: .seconds(5)
+      name: "server", restarting: .backoff(initialDelay: .seconds(10)), readyWithin: .seconds(5)
     ) { round in
       let run = runs.withLock { runs in
         runs += 1
@@ -127,11 +127,11 @@ import Testing
     #expect(mock.isReady)
     await mock.advance(by: .seconds(3))
     try await eventually { !mock.isReady }
-    try await eventually { manager.service.status.contains("foreground without server") }
-    #expect(manager.service.status.contains("server has failed once: Failure()"))
+    try await eventually { manager.service.statusText.contains("foreground without server") }
+    #expect(manager.service.statusText.contains("server has failed once: Failure()"))
     await mock.advance(by: .seconds(10))
     try await eventually { mock.isReady }
-    try await eventually { !manager.service.status.contains("without") }
+    try await eventually { !manager.service.statusText.contains("without") }
     try await mock.send(.terminate).check()
     #expect(manager.violations == [])
   }
@@ -145,7 +145,7 @@ import Testing
     let launch = try await mock.launch()
     #expect(launch.problems.map(\.why) == (mayReturn ? [] : [": ended before it was ready"]))
     try await mock.waitUntilSettled()
-    #expect(mock.ending?.status == (mayReturn ? nil : 70) && mock.isReady == mayReturn)
+    #expect(mock.ending?.exitStatus == (mayReturn ? nil : 70) && mock.isReady == mayReturn)
   }
 
   /// Its start has another limit than its drain.
@@ -182,19 +182,19 @@ import Testing
     continuation.yield(2)
     try await eventually { log.all == ["1", "2"] }
     await mock.advance(by: .seconds(50))
-    #expect(!manager.service.status.contains("progress"))
+    #expect(!manager.service.statusText.contains("progress"))
     await mock.advance(by: .seconds(10))
     try await eventually {
-      manager.service.status.contains("consumer has made no progress for 60 s")
+      manager.service.statusText.contains("consumer has made no progress for 60 s")
     }
     continuation.yield(3)
     try await eventually { log.all == ["1", "2", "3"] }
     await mock.advance(by: .seconds(1))
-    try await eventually { !manager.service.status.contains("progress") }
+    try await eventually { !manager.service.statusText.contains("progress") }
     // A pause stops the clock.
     try await mock.send(.pause).check()
     await mock.advance(by: .seconds(600))
-    #expect(!manager.service.status.contains("progress"))
+    #expect(!manager.service.statusText.contains("progress"))
     try await mock.send(.terminate).check()
   }
 
@@ -203,7 +203,7 @@ import Testing
     let manager = try FakeServiceManager()
     let mock = MockLifecycleSubject(serviceManager: manager)
     mock.addForeground(
-      name: "consumer", restarting: .backoff(initial: .seconds(1)), stallsAfter: .seconds(60)
+      name: "consumer", restarting: .backoff(initialDelay: .seconds(1)), stallsAfter: .seconds(60)
     ) { [log] in
       log.add("begins")
       try await mock.clock.sleep(for: .seconds(1000))
@@ -212,7 +212,7 @@ import Testing
     try await mock.waitUntilSleeping()
     await mock.advance(by: .seconds(60))
     try await eventually {
-      manager.service.status.contains("consumer has failed once: no progress for 60 s")
+      manager.service.statusText.contains("consumer has failed once: no progress for 60 s")
     }
     await mock.advance(by: .seconds(1))
     try await eventually { log.all == ["begins", "begins"] }
@@ -248,7 +248,7 @@ import Testing
 
   @Test func itIsRunAgainAlsoInAPause() async throws {
     let mock = MockLifecycleSubject()
-    mock.addTask(name: "heartbeats", restarting: .backoff(initial: .seconds(1))) { [log] _ in
+    mock.addTask(name: "heartbeats", restarting: .backoff(initialDelay: .seconds(1))) { [log] _ in
       log.add("beats")
       if log.all.count == 1 { throw Failure() }
       try await mock.clock.sleep(for: .seconds(1000))
@@ -259,6 +259,6 @@ import Testing
     await mock.advance(by: .seconds(1))
     try await eventually { log.all.count == 2 }
     try await mock.send(.terminate).check()
-    #expect(mock.ending?.status == 0)
+    #expect(mock.ending?.exitStatus == 0)
   }
 }

@@ -77,7 +77,7 @@ import Testing
     #expect(manager.violations == [])
     let service = manager.service
     #expect(!service.isReloading && service.reloadsBegun == 1 && service.reloadsEnded == 1)
-    #expect(service.isStopping && service.status == "Saved" && service.watchdogPings == 2)
+    #expect(service.isStopping && service.statusText == "Saved" && service.watchdogPings == 2)
   }
 
   private static let mistakes: [([String], String)] = [

@@ -22,7 +22,7 @@ import Testing
     #expect(process.terminationStatus == 0)
     let message = try await manager.next(containing: "READY")
     #expect(message["READY"] == "1" && message["STATUS"] == "Grüße")
-    #expect(manager.service.isReady && manager.service.status == "Grüße")
+    #expect(manager.service.isReady && manager.service.statusText == "Grüße")
     #expect(manager.service.barriers == 1)
     #expect(manager.violations == [])
   }

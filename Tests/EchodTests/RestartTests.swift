@@ -192,7 +192,7 @@ import Testing
     try await run.mock.waitUntilSettled()
     let exit = try #require(run.mock.ending)
     #expect(
-      exit.status == 124 && exit.report.problems.map(\.observer) == ["EchoService"], "\(exit)")
+      exit.exitStatus == 124 && exit.report.problems.map(\.observer) == ["EchoService"], "\(exit)")
     guard case .timedOut = exit.report.problems.first?.outcome else {
       Issue.record("\(exit)")
       return

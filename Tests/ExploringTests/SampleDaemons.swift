@@ -183,7 +183,7 @@ struct SampleDaemon: CustomStringConvertible, Sendable {
     // Nothing ends this one but the end of the run.
     Task { while true { try? await run.mock.clock.sleep(for: .seconds(1)) } }
     return {
-      guard run.mock.ending?.status == 0 else { return }
+      guard run.mock.ending?.exitStatus == 0 else { return }
       let (page, saved) = (await bookmarks.page, await bookmarks.saved)
       if page != saved { throw Broken("lost page \(page), has \(saved)") }
     }
@@ -245,7 +245,7 @@ struct SampleDaemon: CustomStringConvertible, Sendable {
       guard let ending = run.mock.ending else { return }
       let (count, done, saved) = (await queue.count, await queue.done, await queue.saved)
       if count != 5 { throw Broken("\(count) of 5 jobs") }
-      if ending.status == 0, done != saved { throw Broken("saved \(saved) of \(done)") }
+      if ending.exitStatus == 0, done != saved { throw Broken("saved \(saved) of \(done)") }
     }
   }
 

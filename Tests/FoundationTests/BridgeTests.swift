@@ -79,7 +79,7 @@ import Testing
     center.note(nil) { notes.add("\($0.name.rawValue) on \(threadName())") }
     let bridge = subject.bridge(to: center)
     let exit = try await subject.run { #expect(notes.all.count == 2) }
-    #expect(exit.status == 0 && exit.error == nil)
+    #expect(exit.exitStatus == 0 && exit.error == nil)
     #expect(exit.report.entries.contains { $0.observer == "body" })
     #expect(
       notes.all

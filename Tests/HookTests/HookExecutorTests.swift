@@ -126,7 +126,7 @@ import Testing
     _ = await launch(core)
     core.receive(LifecycleEvent(.terminate))
     let end = await core.untilTerminated()
-    #expect(end.status == 124 && saved.load(ordering: .relaxed), "\(end)")
+    #expect(end.exitStatus == 124 && saved.load(ordering: .relaxed), "\(end)")
     release.signal()
     core.close()
   }

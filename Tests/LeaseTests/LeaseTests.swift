@@ -221,7 +221,7 @@ private actor BlockedObserver: BackgroundObserver {
     await mock.advance(by: .seconds(60))
     try await mock.waitUntilSettled()
     #expect(writer.words.count { $0.hasPrefix("saves") } == saves + 1)
-    #expect(mock.ending?.status == 124)
+    #expect(mock.ending?.exitStatus == 124)
     work.end()
   }
 
@@ -290,16 +290,16 @@ private actor BlockedObserver: BackgroundObserver {
     second.pause()
     second.resume()
     second.terminate()
-    #expect(try await other.status == 0)
+    #expect(try await other.exitStatus == 0)
     #expect(lease.token == "7")
     first.terminate()
-    #expect(try await exit.status == 0)
+    #expect(try await exit.exitStatus == 0)
     #expect(lease.token == nil)
     let third = LifecycleSubject(configuration: configuration)
     async let last = third.run()
     try await eventually { third.state == .foreground }
     third.terminate()
-    #expect(try await last.status == 0)
+    #expect(try await last.exitStatus == 0)
   }
 
   /// One that has ended and is released later takes nothing from the one that has the lease now.

@@ -705,7 +705,7 @@ import Testing
     #expect(daemon.kinds(next.starts) == [.willTerminate] && next.warnings.isEmpty)
     daemon.give(.ended(try #require(next.starts.first), .completed), at: at(14))
     let exit = try #require(daemon.stop.exit)
-    #expect(exit.status == (error is BadDisk ? 70 : 0))
+    #expect(exit.exitStatus == (error is BadDisk ? 70 : 0))
     let entry = try #require(exit.report.entries.first)
     #expect(entry.notification == DidEnterBackground.self && entry.duration == .seconds(14))
   }
@@ -719,7 +719,7 @@ import Testing
     daemon.signal(at: 80)
     #expect(daemon.machine.calls.deliveries.first?.running.count == 3)
     for time in [at(101), at(102)] { daemon.give(.clock, at: time) }
-    #expect(daemon.stop.exit?.status == 124)
+    #expect(daemon.stop.exit?.exitStatus == 124)
   }
 
   /// Before the work that ends then, which it may need.
@@ -731,7 +731,7 @@ import Testing
     #expect(daemon.signal(at: 13).works.isEmpty)
     #expect(daemon.give(.ended(hook, .completed), at: at(14)).works.count == 1)
     let end = daemon.work(.ended(run: 1, nil), at: at(15))
-    #expect(end.starts.isEmpty && daemon.stop.exit?.status == 0)
+    #expect(end.starts.isEmpty && daemon.stop.exit?.exitStatus == 0)
   }
 
   /// Its observer is paused by the stop, once it can be.
@@ -745,7 +745,7 @@ import Testing
     next = daemon.give(.ended(try #require(next.first), .completed), at: at(14)).starts
     #expect(daemon.kinds(next) == [.shouldSaveState])
     daemon.give(.ended(try #require(next.first), .completed), at: at(14))
-    #expect(daemon.stop.exit?.status == 0)
+    #expect(daemon.stop.exit?.exitStatus == 0)
   }
 
   /// It is cancelled once more at its deadline, and has had its time.
@@ -760,7 +760,7 @@ import Testing
   @Test func whatIsLeftBehindForEverIsReported() throws {
     let (daemon, hook) = try stopsBesideAnAbandonedPause()
     for time in [at(33), at(34)] { daemon.give(.clock, at: time) }
-    #expect(daemon.stop.exit?.status == 124)
+    #expect(daemon.stop.exit?.exitStatus == 124)
     #expect(
       daemon.stop.exit?.report.entries.map(\.outcome) == [
         .abandoned(.running), .skipped(.busy),
@@ -788,7 +788,7 @@ import Testing
       }
     #expect(daemon.kinds(next).count == (isPaused ? 0 : 1))
     for call in next { daemon.give(.ended(call, .completed), at: at(14)) }
-    #expect(daemon.stop.exit?.status == 0)
+    #expect(daemon.stop.exit?.exitStatus == 0)
   }
 
   /// It had to end first, and did not; then it is the stop's.
@@ -800,7 +800,7 @@ import Testing
     daemon.give(.clock, at: at(12))
     #expect(daemon.call(hook)?.isAbandoned == false && daemon.stop.exit == nil)
     daemon.give(.ended(hook, .completed), at: at(13))
-    #expect(daemon.stop.exit?.status == 0)
+    #expect(daemon.stop.exit?.exitStatus == 0)
   }
 
   /// It has the reserve, as each save.
@@ -820,7 +820,7 @@ import Testing
     let (daemon, _) = try stopsBesideAnAbandonedPause()
     daemon.signal(at: 15)
     daemon.give(.clock, at: at(16))
-    #expect(daemon.stop.exit?.status == 124)
+    #expect(daemon.stop.exit?.exitStatus == 124)
   }
 
   /// What fits is nothing to warn of. It is not held back for nothing, or there would be no end.
@@ -949,7 +949,7 @@ import Testing
   @Test func aDaemonThatCannotGoOnHasFailed() {
     let daemon = DaemonUnderTest()
     daemon.give(.lost(LifecycleCause(.api)))
-    #expect(daemon.stop.exit?.status == 70)
+    #expect(daemon.stop.exit?.exitStatus == 70)
   }
 
   /// Without the bus and the watchdog it does not serve on, and a drain that has begun is over.
@@ -966,7 +966,7 @@ import Testing
     #expect(daemon.stop.budget?.isHurried == drains)
     daemon.work(.ended(run: 1, Failure(CancellationError())), of: 1, at: at(2))
     while daemon.stop.exit == nil { daemon.give(.clock, at: daemon.machine.deadline) }
-    #expect(daemon.stop.exit?.status != 1)
+    #expect(daemon.stop.exit?.exitStatus != 1)
   }
 
   // MARK: Answers

@@ -128,7 +128,7 @@ import Testing
       let phase = LifecyclePhase(order: 0, isConcurrent: true)
       let work = WorkOptions(
         readyWithin: .seconds(5), stallsAfter: .seconds(9),
-        restarts: .backoff(initial: .seconds(1)))
+        restarts: .backoff(initialDelay: .seconds(1)))
       for _ in 0..<count { daemon.add(work, phase: phase) }
       let failure = DaemonLifecycle.Failure(SimulatedFailure())
       return threadTime {
@@ -140,7 +140,7 @@ import Testing
         #expect(daemon.isReady)
         daemon.request(.terminate, at: at(2))
         for number in 1...count { daemon.work(.ended(run: 2, nil), of: number, at: at(2)) }
-        #expect(daemon.stop.exit?.status == 0)
+        #expect(daemon.stop.exit?.exitStatus == 0)
       }
     }
     #expect(least { time(of: 1600) } < least { time(of: 100) } * 40)

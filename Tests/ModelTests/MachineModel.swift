@@ -105,7 +105,8 @@ struct MachineModel {
     if let form = setup.work {
       let work = WorkOptions(
         form: form, drains: true, readyWithin: .seconds(8), stallsAfter: .seconds(20),
-        restarts: .backoff(initial: .seconds(1), maximum: .seconds(1), maximumFailures: 1))
+        restarts: .backoff(initialDelay: .seconds(1), maximumDelay: .seconds(1), maximumFailures: 1)
+      )
       workID = shared.machine.registry.members.nextID(100)
       give(
         .add(
@@ -518,7 +519,7 @@ extension MachineModel: ExplorableModel {
       exit != nil, hasExitedNow, openPosts.contains(ObjectIdentifier(Self.ordinaryPost)),
       openPosts.contains(ObjectIdentifier(Self.postInHook)),
     ] { key.add(bit) }
-    key.add(Int(exit?.status ?? -1))
+    key.add(Int(exit?.exitStatus ?? -1))
     shared.machine.add(to: &key, at: now)
     return key
   }

@@ -745,7 +745,7 @@ struct MachineSimulation: ~Copyable {
       if self.exit != nil { fail("ended twice") }
       self.exit = (exit, now)
       if let problem = ObserverHistory.problem(of: exit) { fail(problem) }
-      for hook in hooks.values where exit.status == 0 && runsOn(hook) {
+      for hook in hooks.values where exit.exitStatus == 0 && runsOn(hook) {
         fail("status 0 beside \(hook.step.name) of \(hook.observer.value)")
       }
       if lateness == earlierLateness, let budget = machine.stop.budget, !budget.isHurried,
@@ -893,7 +893,7 @@ struct MachineSimulation: ~Copyable {
     }
     switch lie {
     case .endsWell: checkCode(exit, says: 0)
-    default: checkCode(exit, says: exit.status)
+    default: checkCode(exit, says: exit.exitStatus)
     }
     if let problem = steps.problemAtTheEnd(machine.registry) { fail(problem) }
     if !posts.isEmpty { fail("\(posts.count) posts are not answered") }

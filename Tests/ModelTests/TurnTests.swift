@@ -287,7 +287,7 @@ import Testing
         output = daemon.work(.ended(run: 1, nil), of: server, at: at(busy))
       }
     }
-    #expect(daemon.machine.now == at(busy) && daemon.stop.exit?.status == 0)
+    #expect(daemon.machine.now == at(busy) && daemon.stop.exit?.exitStatus == 0)
   }
 
   /// However many they are.
@@ -421,7 +421,8 @@ import Testing
     daemon.give(.ended(try #require(output.starts.first), .completed), at: at(23))
     daemon.give(.ended(reload, .failed(Failure(SimulatedFailure()))), at: at(23))
     let exit = try #require(daemon.stop.exit)
-    #expect(exit.report.entries.count == 2 && exit.report.failures.count == 1 && exit.status == 70)
+    #expect(
+      exit.report.entries.count == 2 && exit.report.failures.count == 1 && exit.exitStatus == 70)
   }
 
   /// It has the time of the saves; the others are called beside it, and save once more when that begins.

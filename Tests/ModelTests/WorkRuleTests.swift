@@ -46,7 +46,8 @@ import Testing
   @Test(arguments: [false, true]) func theLastFailureEndsTheDaemonOnceItWasReady(wasReady: Bool) {
     daemon.add(
       WorkOptions(
-        readyWithin: .seconds(5), restarts: .backoff(initial: .seconds(1), maximumFailures: 1)))
+        readyWithin: .seconds(5), restarts: .backoff(initialDelay: .seconds(1), maximumFailures: 1))
+    )
     if wasReady { daemon.work(.ready(run: 1)) }
     daemon.work(.ended(run: 1, failure))
     #expect(!daemon.isReady && !daemon.machine.isTerminating)
@@ -57,7 +58,7 @@ import Testing
 
   /// A restart is a start, and no call waits for it.
   @Test func aRestartThatIsNotReadyInTimeHasFailed() {
-    daemon.add(WorkOptions(readyWithin: .seconds(5), restarts: .backoff(initial: .seconds(1))))
+    daemon.add(WorkOptions(readyWithin: .seconds(5), restarts: .backoff(initialDelay: .seconds(1))))
     daemon.work(.ready(run: 1))
     daemon.work(.ended(run: 1, failure))
     daemon.give(.clock, at: at(1))
@@ -111,7 +112,7 @@ import Testing
 
   /// The operator reads why, and what it was that came back.
   @Test func thatItIsMissedHasACause() {
-    daemon.add(WorkOptions(readyWithin: .seconds(5), restarts: .backoff(initial: .seconds(1))))
+    daemon.add(WorkOptions(readyWithin: .seconds(5), restarts: .backoff(initialDelay: .seconds(1))))
     daemon.work(.ready(run: 1))
     func changes(_ output: DaemonUnderTest.Output) -> [String] {
       output.facts.compactMap {
@@ -127,7 +128,7 @@ import Testing
 
   /// What an earlier run says late is about another.
   @Test func anEarlierRunSaysNothing() {
-    daemon.add(WorkOptions(readyWithin: .seconds(5), restarts: .backoff(initial: .seconds(1))))
+    daemon.add(WorkOptions(readyWithin: .seconds(5), restarts: .backoff(initialDelay: .seconds(1))))
     daemon.work(.ended(run: 1, failure))
     daemon.give(.clock, at: at(1))
     daemon.work(.ready(run: 1), at: at(1))
@@ -165,7 +166,7 @@ import Testing
   @Test func aCallerThatIsCancelledLeavesNothingToWaitFor() {
     daemon.add(
       WorkOptions(
-        readyWithin: .seconds(60), restarts: .backoff(initial: .seconds(10)), hasCaller: true))
+        readyWithin: .seconds(60), restarts: .backoff(initialDelay: .seconds(10)), hasCaller: true))
     daemon.work(.ended(run: 1, failure))
     daemon.work(.callerCancelled)
     #expect(daemon.request(.pause).ended.map(\.report.cause.description) == ["a call"])
@@ -176,7 +177,7 @@ import Testing
   @Test func whoseCallerIsCancelledIsNotMissed() {
     daemon.add(
       WorkOptions(
-        readyWithin: .seconds(5), restarts: .backoff(initial: .seconds(1)), hasCaller: true))
+        readyWithin: .seconds(5), restarts: .backoff(initialDelay: .seconds(1)), hasCaller: true))
     daemon.work(.ready(run: 1))
     daemon.work(.ended(run: 1, failure))
     daemon.give(.clock, at: at(1))
@@ -201,7 +202,8 @@ import Testing
   @Test func theLastFailureEndsTheDaemonOnceItsStartWasGivenUp() {
     daemon.add(
       WorkOptions(
-        readyWithin: .seconds(5), restarts: .backoff(initial: .seconds(9), maximumFailures: 1)))
+        readyWithin: .seconds(5), restarts: .backoff(initialDelay: .seconds(9), maximumFailures: 1))
+    )
     daemon.work(.ended(run: 1, failure))
     daemon.give(.clock, at: at(5))
     daemon.give(.clock, at: at(9))
@@ -213,7 +215,8 @@ import Testing
   @Test func aStartThatFailsIsShownAsThat() {
     daemon.add(
       WorkOptions(
-        readyWithin: .seconds(30), restarts: .backoff(initial: .seconds(1), maximumFailures: 1)))
+        readyWithin: .seconds(30), restarts: .backoff(initialDelay: .seconds(1), maximumFailures: 1)
+      ))
     daemon.work(.ended(run: 1, failure))
     daemon.give(.clock, at: at(1))
     #expect(daemon.work()?.published?.contains("runs again") == true)
@@ -240,7 +243,7 @@ import Testing
   @Test func aStopDoesNotWaitForARestart() {
     let daemon = DaemonUnderTest(state: .launching)
     daemon.add(
-      WorkOptions(readyWithin: .seconds(60), restarts: .backoff(initial: .seconds(30))))
+      WorkOptions(readyWithin: .seconds(60), restarts: .backoff(initialDelay: .seconds(30))))
     daemon.give(.launch { _ in })
     daemon.work(.ended(run: 1, failure))
     #expect(daemon.stop.exit == nil)
@@ -252,7 +255,7 @@ import Testing
     let daemon = DaemonUnderTest(state: .launching)
     daemon.addBody()
     daemon.work(.ended(run: 1, nil))
-    #expect(daemon.stop.exit?.status == 0)
+    #expect(daemon.stop.exit?.exitStatus == 0)
   }
 
   /// A migration is not done again because it took long.
@@ -266,7 +269,7 @@ import Testing
 
   /// Nobody waits for it any more, so that it has a limit of its own.
   @Test func aRestartThatHangsHasFailedToo() {
-    daemon.add(WorkOptions(readyWithin: .seconds(5), restarts: .backoff(initial: .seconds(4))))
+    daemon.add(WorkOptions(readyWithin: .seconds(5), restarts: .backoff(initialDelay: .seconds(4))))
     daemon.work(.ended(run: 1, failure))
     daemon.give(.clock, at: at(4))
     daemon.give(.clock, at: at(5))
@@ -323,7 +326,7 @@ import Testing
 
   /// It ran well until it returned: systemd's count begins anew, unless other work fails.
   @Test(arguments: [false, true]) func whatReturnsHasRecovered(besideAnother: Bool) {
-    let restarts = RestartPolicy.backoff(initial: .seconds(1))
+    let restarts = RestartPolicy.backoff(initialDelay: .seconds(1))
     daemon.add(WorkOptions(restarts: restarts))
     daemon.add(WorkOptions(restarts: restarts))
     if besideAnother { daemon.work(.ended(run: 1, failure), of: 2) }
@@ -335,7 +338,7 @@ import Testing
 
   /// It runs longer than it has ever waited: what it has failed with is history, and counts until the period is over.
   @Test func aFailureIsShownUntilItRunsForLong() throws {
-    let restarts = RestartPolicy.backoff(initial: .seconds(1), maximum: .seconds(10))
+    let restarts = RestartPolicy.backoff(initialDelay: .seconds(1), maximumDelay: .seconds(10))
     daemon.add(WorkOptions(restarts: restarts))
     daemon.work(.ended(run: 1, failure))
     func note(at second: Int64) -> String? {
@@ -375,7 +378,7 @@ import Testing
     #expect(daemon.work(.ended(run: 1, failure), of: 1).warnings == [])
     daemon.give(.ended(pause, .completed))
     let entry = try #require(daemon.stop.exit?.report["work", DidEnterBackground.self])
-    #expect(entry.outcome == .failed(SimulatedFailure()) && daemon.stop.exit?.status == 0)
+    #expect(entry.outcome == .failed(SimulatedFailure()) && daemon.stop.exit?.exitStatus == 0)
   }
 
   @Test func whatHasNotBegunDoesNotEnd() {

@@ -22,6 +22,6 @@ import ServiceLifecycle
     signal(SIGTERM, after: "database runs", "foreground runs")
     let result = try await lifecycle.run { try await lifecycle.clock.sleep(for: .seconds(1000)) }
     Notes.expect("saved", "database ended")
-    withExtendedLifetime(services) { exit(result.status) }
+    withExtendedLifetime(services) { exit(result.exitStatus) }
   }
 }

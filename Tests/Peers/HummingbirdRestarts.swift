@@ -16,10 +16,11 @@ import Logging
 
   static func main() async throws {
     if CommandLine.arguments.count > 1 {
-      LifecycleSubject.runAndExit { lifecycle in
+      let end = try await LifecycleSubject.run { lifecycle in
         try addServerOfKeptSocket(
           to: lifecycle, Logger(label: "http") { _ in SwiftLogNoOpLogHandler() })
       }
+      exit(end.exitStatus)
     }
     alarm(isLong ? 6000 : 50)  // should something hang
     let listener = Listener()

@@ -31,6 +31,6 @@ import Logging
     }
     let counts = clients.stop()
     print("\(counts), \(result)")
-    exit(counts.cut == 0 && result.status == 0 && result.report.problems.isEmpty ? 0 : 1)
+    exit(counts.cut == 0 && result.exitStatus == 0 && result.report.problems.isEmpty ? 0 : 1)
   }
 }

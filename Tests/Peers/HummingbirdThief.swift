@@ -28,7 +28,7 @@ import Logging
       // Whichever of the two is first, the other has received it as well.
       while !Task.isCancelled { await Task.yield() }
     }
-    log.check(result.status == 0, "the daemon ended with \(result)")
+    log.check(result.exitStatus == 0, "the daemon ended with \(result)")
     let cause = "\(result.report.cause)"
     log.check(cause == "SIGTERM by way of Dispatch", "the cause was: \(cause)")
   }

@@ -30,6 +30,6 @@ import Logging
       lines.refuse("not shown")
       kill(getpid(), SIGTERM)
     }
-    try await journalLog()
+    try journalLog()
   }
 }

@@ -29,7 +29,7 @@ import Glibc
       try await lifecycle.clock.sleep(for: .seconds(1000))
     }
     print("\(result)")
-    exit(result.status == 0 && result.report.problems.isEmpty ? 0 : 1)
+    exit(result.exitStatus == 0 && result.report.problems.isEmpty ? 0 : 1)
   }
 
   /// A connection over which a byte came back.

@@ -24,7 +24,8 @@ import ServiceLifecycle
   static func main() async throws {
     let orders = Orders()
     // The second lifecycle has the signals.
-    let result = try await LifecycleSubject.run(LifecycleConfiguration(signals: [:])) { lifecycle in
+    let result = try await LifecycleSubject.run(configuration: LifecycleConfiguration(signals: [:]))
+    { lifecycle in
       lifecycle.addObserver(orders)
       lifecycle.addTask(name: "services") { try await $0.run(Failing(), logger: logger) }
     }
@@ -37,6 +38,6 @@ import ServiceLifecycle
     let around = ServiceGroup(services: [service, Failing()], logger: logger)
     do { try await around.run() } catch is Failure { Notes.add("failed") }
     Notes.expect("saved", "failed")
-    exit(result.status == 1 ? 0 : 1)
+    exit(result.exitStatus == 1 ? 0 : 1)
   }
 }

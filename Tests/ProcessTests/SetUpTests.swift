@@ -89,10 +89,21 @@ final class SetUpTests: XCTestCase {
   }
 
   func testAnErrorIsPrintedAndDeterminesTheStatus() throws {
-    let daemon = try ChildProcess(built("ProbeSyncMain"), ["throws"], stderrToStdout: true)
-    XCTAssertEqual(try daemon.wait(), .status(78))
-    // Before it a line may name the platform that the tests run on.
-    XCTAssertEqual(daemon.output.first, "main")
-    XCTAssertEqual(daemon.output.last, "ProbeSyncMain: There is no table.")
+    for error in ["throws", "misconfigured"] {
+      let daemon = try ChildProcess(built("ProbeSyncMain"), [error], stderrToStdout: true)
+      XCTAssertEqual(try daemon.wait(), .status(78))
+      // Before it a line may name the platform that the tests run on.
+      XCTAssertEqual(daemon.output.first, "main")
+      XCTAssertEqual(daemon.output.last, "ProbeSyncMain: There is no table.")
+    }
+  }
+
+  func testACallInATaskIsLogged() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["in-a-task"], stderrToStdout: true)
+    try daemon.expect("foreground: launch")
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+    let logged = daemon.output.contains { $0.contains("runAndExit was called in a task") }
+    XCTAssertTrue(logged, daemon.output.joined(separator: "\n"))
   }
 }

@@ -75,11 +75,11 @@ import Testing
     try await started("1")
     try await mock.waitUntilSleeping()
     await mock.advance(by: .seconds(3600))
-    #expect(mock.status == "no database: the server is gone")
+    #expect(mock.statusText == "no database: the server is gone")
     #expect(mock.state == .foreground && queue.all.connections == 0)
     queue.isGone = false
     await mock.advance(by: .seconds(10))
-    #expect(queue.all.done == ["1"] && mock.status == "jobs done: 1")
+    #expect(queue.all.done == ["1"] && mock.statusText == "jobs done: 1")
     try await mock.send(.sigterm)
   }
 

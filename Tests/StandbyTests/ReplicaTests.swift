@@ -45,7 +45,7 @@ import Testing
 
     func end() async throws {
       try await mock.send(.sigterm)
-      #expect(mock.ending?.status == 0)
+      #expect(mock.ending?.exitStatus == 0)
       try mock.checkNothingPending()
     }
 
@@ -206,7 +206,7 @@ import Testing
     }
     // Nor does it hold for ever a lease that is of no use.
     await replicas[0].2.advance(by: .seconds(10))
-    try await eventually { replicas[0].2.ending?.status == 1 }
+    try await eventually { replicas[0].2.ending?.exitStatus == 1 }
   }
 
   @Test func arguments() throws {

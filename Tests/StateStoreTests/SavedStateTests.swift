@@ -116,7 +116,7 @@ import Testing
     let report = try await mock.send(.sigterm)
     #expect(report.problems.count == 1)
     #expect("\(report)".contains("Could not save the state in (memory): No space left on device."))
-    #expect(mock.ending?.status == 70)
+    #expect(mock.ending?.exitStatus == 70)
     withExtendedLifetime(saved) {}
   }
 

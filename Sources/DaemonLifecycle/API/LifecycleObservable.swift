@@ -40,12 +40,12 @@ extension LifecycleObservable {
   /// A text of the daemon's own, shown after its state in `systemctl status`. Default `nil`: none.
   ///
   /// ```swift
-  /// lifecycle.status = "42 clients"  // foreground since … (launch); 42 clients
+  /// lifecycle.statusText = "42 clients"  // foreground since … (launch); 42 clients
   /// ```
   ///
   /// It is shown on one line, with control characters escaped, cut to 200 bytes. Of several changes within a second the
   /// last is sent, and sooner with the status of a pause, a save or a reload. A pause does not clear it.
-  public var status: String? {
+  public var statusText: String? {
     get { core.state.withLock { $0.machine.status.text } }
     set { core.handle(.status(newValue)) }
   }
@@ -232,12 +232,13 @@ extension LifecycleObservable {
   /// - Parameters:
   ///   - reason: The cause that reports, systemd's status and the journal show, such as `the disk is full`. Default:
   ///     `a call`.
-  ///   - status: The status to exit with, from 1 to 255, as for an error that work in the foreground throws; another
-  ///     counts as 1. Default `nil`: that of the hooks.
-  public func terminate(because reason: String? = nil, status: Int32? = nil) {
+  ///   - exitStatus: The status to exit with, from 1 to 255, as for an error that work in the foreground throws; another
+  ///     counts as 1. 0 and `nil`, the default: that of the hooks.
+  public func terminate(because reason: String? = nil, exitStatus: Int32? = nil) {
     core.harness?.didCall("terminate()")
     let cause = LifecycleCause(
-      reason.map { .other($0) } ?? .api, status: status.map(Failure.status))
+      reason.map { .other($0) } ?? .api,
+      status: exitStatus.flatMap { $0 == 0 ? nil : Failure.status($0) })
     core.receive(LifecycleEvent(.terminate, cause: cause))
   }
 

@@ -25,34 +25,44 @@ extension LifecycleSubject {
   /// When it could not start, or `setUp` throws, it prints the reason on standard error, after the program's name unless
   /// that is the journal's, and exits: with the status of an ``ExitStatusError``, else with 71 (EX_OSERR).
   ///
-  /// Call it on the main thread: it runs the main queue there, so that `@MainActor` observers work.
+  /// Call it on the main thread: it runs the main queue there, so that `@MainActor` observers work. Under an asynchronous
+  /// `main`, whose main actor it would block, use `run`; the compiler refuses it there, and a call that it does not see
+  /// is logged.
   ///
   /// - Parameters:
-  ///   - configuration: The settings, computed before signals are handled. Default: those that suit a service.
+  ///   - configuration: The settings, computed before signals are handled; an error ends the process as one of `setUp`.
+  ///     Default: those that suit a service.
   ///   - setUp: Adds observers and work, in its own isolation. The launch follows when it returns.
+  @available(*, noasync, message: "It would block the main actor: use run.")
   public static func runAndExit(
-    _ configuration: @autoclosure () -> LifecycleConfiguration = LifecycleConfiguration(),
+    configuration: @autoclosure () throws -> LifecycleConfiguration = LifecycleConfiguration(),
     _ setUp: sending @escaping @isolated(any) (LifecycleSubject) async throws -> Void
   ) -> Never {
-    let lifecycle = LifecycleSubject(configuration: configuration())
-    do { try lifecycle.listen() } catch {
-      lifecycle.exitProcess(because: error)
+    let lifecycle: LifecycleSubject
+    do {
+      lifecycle = LifecycleSubject(configuration: try configuration())
+      try lifecycle.listen()
+    } catch { exitProcess(because: error) }
+    if withUnsafeCurrentTask(body: { $0 != nil }) {
+      lifecycle.core.warn(
+        "runAndExit was called in a task: code of the main actor does not run while that waits. Use run."
+      )
     }
     let work = RunBody { try await setUp(lifecycle) }
     // Sent now: without a free thread the task may never get further, but the process must still end.
     lifecycle.expectExit()
     Task.detached(executorPreference: lifecycle.core.callerExecutor) {
       do {
-        exit(try await lifecycle.core.run(after: work).status)
+        exit(try await lifecycle.core.run(after: work).exitStatus)
       } catch {
-        lifecycle.exitProcess(because: error)
+        exitProcess(because: error)
       }
     }
     if clinux_is_main_thread() { dispatchMain() }
     while true { sleep(.max) }
   }
 
-  /// Sets a daemon up, runs it, and returns when it has terminated: ``runAndExit(_:_:)`` for a caller that is
+  /// Sets a daemon up, runs it, and returns when it has terminated: ``runAndExit(configuration:_:)`` for a caller that is
   /// asynchronous, or goes on.
   ///
   /// ```swift
@@ -60,7 +70,7 @@ extension LifecycleSubject {
   ///   lifecycle.addObserver(orders)
   ///   lifecycle.addForeground(name: "work") { try await work() }
   /// }
-  /// exit(end.status)  // throw ExitCode(end.status) in an AsyncParsableCommand
+  /// exit(end.exitStatus)  // throw ExitCode(end.exitStatus) in an AsyncParsableCommand
   /// ```
   ///
   /// It does not end the process, but for a third terminating signal. So what a hook has left behind goes on, and a caller
@@ -69,17 +79,17 @@ extension LifecycleSubject {
   /// - Returns: The status to exit with, and the report of the termination.
   /// - Throws: `LifecycleError` when it could not start, and what `setUp` throws.
   nonisolated(nonsending) public static func run(
-    _ configuration: @autoclosure () -> LifecycleConfiguration = LifecycleConfiguration(),
+    configuration: @autoclosure () throws -> LifecycleConfiguration = LifecycleConfiguration(),
     _ setUp: sending @escaping @isolated(any) (LifecycleSubject) async throws -> Void
   ) async throws -> LifecycleExit {
-    let lifecycle = LifecycleSubject(configuration: configuration())
+    let lifecycle = LifecycleSubject(configuration: try configuration())
     try lifecycle.listen()
     return try await lifecycle.core.run(after: RunBody { try await setUp(lifecycle) })
   }
 
-  private func exitProcess(because error: any Error) -> Never {
+  private static func exitProcess(because error: any Error) -> Never {
     let failure = Failure(error)
-    Journal.writeLine(failure.text, .error, environment: core.configuration.environment)
+    Journal.writeLine(failure.text, .error)
     exit(failure.exitStatus ?? 71)
   }
 }

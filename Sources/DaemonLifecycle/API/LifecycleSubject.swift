@@ -24,7 +24,7 @@ import Synchronization
 /// ``LifecycleObservable/addObserver(weakly:name:phase:timeout:)``. What the body of `run` captures exists until the
 /// last hook has ended.
 ///
-/// Under an async `main`, or where more is to be done after the daemon's end, ``run(_:_:)`` does the same and returns. It
+/// Under an async `main`, or where more is to be done after the daemon's end, ``run(configuration:_:)`` does the same and returns. It
 /// works in top-level code, and as process 1.
 ///
 /// A process may have several subjects as long as no two of them handle the same signal. Only the first communicates

@@ -3,6 +3,9 @@
 ///
 /// The ``LifecycleReport/timeline`` of a stop is one entry of the journal, or text on standard error. The process does not
 /// wait for it: if standard error is a full pipe, it is lost.
+#if hasAttribute(nonexhaustive)
+  @nonexhaustive
+#endif
 public enum LifecycleLogging: Sendable, Hashable {
   /// Nothing but the line of a process that is ended at a third signal, or after its exit grace.
   case off

@@ -177,8 +177,8 @@ struct ServiceStatus {
     let problems = (exit.failedLaunch?.failures ?? []) + exit.report.failures
     let text = Self.text(of: problems).map { "; \($0)" } ?? ""
     defer { isOver = true }
-    return [.exitStatus(exit.status)]
-      + status("ended with status \(exit.status), \(exit.report.cause)\(text)")
+    return [.exitStatus(exit.exitStatus)]
+      + status("ended with status \(exit.exitStatus), \(exit.report.cause)\(text)")
   }
 
   // MARK: Status

@@ -157,7 +157,7 @@ extension LifecycleMachine {
       registry.reached(observer, constants.change)
     }
     guard let slot else {
-      let reason: LifecycleReport.Outcome.Reason =
+      let reason: LifecycleReport.Outcome.SkipReason =
         isHeld ? .earlierHookFailed : isBusy ? .busy : .outOfTime
       calls[id].record(.skipped(reason), of: member.name, observer, began: now)
       if constants.step.kind == .willEnterForeground { unentered.add(observer, isHeld: isHeld) }

@@ -136,7 +136,7 @@ extension LifecycleMachine {
 
   /// Handles the third signal: the process ends at once, after the end with the status that it would have had.
   mutating func exitNow(_ cause: LifecycleCause) {
-    let status = stop.exit?.status ?? 128 + (cause.signal?.rawValue ?? 0)
+    let status = stop.exit?.exitStatus ?? 128 + (cause.signal?.rawValue ?? 0)
     effects.exitsWith = status
     // Only a test gets further.
     for id in calls.deliveryIDs {
@@ -189,7 +189,7 @@ extension LifecycleMachine {
       ?? (stop.isLost ? nil : failure.map { $0.exitStatus ?? 1 } ?? stop.failedLaunch?.exitStatus)
       ?? ([0, 70, 124] as [Int32])[severity]
     let exit = LifecycleExit(
-      status: status, report: report, failedLaunch: stop.failedLaunch,
+      exitStatus: status, report: report, failedLaunch: stop.failedLaunch,
       overtakenPause: stop.overtakenPause, error: failure?.error)
     guard stop.end(exit) else { return }
     effects.publish(.terminated(exit))

@@ -3,6 +3,9 @@ import CLinux
 
 /// An error that keeps a subject from starting, or one of its observers or interfaces from working.
 /// Minor versions may add cases.
+#if hasAttribute(nonexhaustive)
+  @nonexhaustive
+#endif
 public enum LifecycleError: ExitStatusError, Sendable, Hashable, CustomStringConvertible {
   /// Another subject of this process handles the signal. Remove the signal from one of the two signal maps.
   case signalInUse(UnixSignal)

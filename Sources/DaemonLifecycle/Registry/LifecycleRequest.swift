@@ -9,6 +9,9 @@
 /// ```
 ///
 /// Requests of one kind that wait together are merged; posts are delivered one by one. Minor versions may add cases.
+#if hasAttribute(nonexhaustive)
+  @nonexhaustive
+#endif
 public enum LifecycleRequest: Sendable {
   /// Add a reason for being in the background: the daemon stays there until the last reason is removed.
   case pause(for: BackgroundReason)

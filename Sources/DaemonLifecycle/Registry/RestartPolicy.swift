@@ -13,19 +13,18 @@ public struct RestartPolicy: Sendable {
   /// With the defaults, a body that fails at once each time goes on for 46 s to 93 s: it outlives a database's restart.
   ///
   /// - Parameters:
-  ///   - initial: The delay before the first restart, of at least 10 ms. Default 100 ms.
-  ///   - maximum: The longest delay, of at least 10 ms. Default 10 s.
+  ///   - initialDelay: The delay before the first restart, of at least 10 ms. Default 100 ms.
+  ///   - maximumDelay: The longest delay, of at least 10 ms. Default 10 s.
   ///   - maximumFailures: How many failures within `period` are tolerated; the next one is thrown. Default 15; `nil`: any
   ///     number.
   ///   - period: The time in which failures are counted together. After that time without a failure, all are forgotten.
   ///     Default 300 s.
   public static func backoff(
-    initial: Duration = .milliseconds(100), maximum: Duration = .seconds(10),
-    maximumFailures: Int? = 15,
-    within period: Duration = .seconds(300)
+    initialDelay: Duration = .milliseconds(100), maximumDelay: Duration = .seconds(10),
+    maximumFailures: Int? = 15, within period: Duration = .seconds(300)
   ) -> RestartPolicy {
     RestartPolicy(
-      initialDelay: initial, maximumDelay: maximum, maximumFailures: maximumFailures, period: period
-    )
+      initialDelay: initialDelay, maximumDelay: maximumDelay, maximumFailures: maximumFailures,
+      period: period)
   }
 }

@@ -6,7 +6,7 @@
 /// | 0 | all went well, whatever asked for the end |
 /// | 1, or that of an ``ExitStatusError`` | the body of `run` threw before it was cancelled, or work did |
 /// | that of an ``ExitStatusError`` | a hook of the launch, or work before it was ready, threw it |
-/// | the status given | ``LifecycleObservable/terminate(because:status:)`` |
+/// | the status given | ``LifecycleObservable/terminate(because:exitStatus:)`` |
 /// | 70 (EX_SOFTWARE) | a hook of the launch or of the termination threw, or the daemon could not wait for events any more |
 /// | 124 (as timeout(1)) | one of these hooks, or the body, did not end in time or could not be called; or the stop has cut off what a pause still waited for |
 /// | 128 + n | a third signal *n* cut the termination short |
@@ -14,7 +14,7 @@
 /// The first that applies counts, in the order 128 + n, the one given, 1 or that of an error, 124, 70.
 public struct LifecycleExit: Sendable, CustomStringConvertible {
   /// The status for exit(3).
-  public let status: Int32
+  public let exitStatus: Int32
   /// The termination's report, with its cause.
   public let report: LifecycleReport
   /// The launch's report, if a hook that failed in the launch ended the daemon; else `nil`.
@@ -27,6 +27,6 @@ public struct LifecycleExit: Sendable, CustomStringConvertible {
   /// A text of several lines: the status, then the reports.
   public var description: String {
     let before = [failedLaunch, overtakenPause].compactMap { $0?.description }
-    return (["exit status \(status)"] + before + ["\(report)"]).joined(separator: "\n")
+    return (["exit status \(exitStatus)"] + before + ["\(report)"]).joined(separator: "\n")
   }
 }

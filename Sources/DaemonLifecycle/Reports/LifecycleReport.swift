@@ -9,6 +9,9 @@ import DaemonSystemd
 /// ```
 public struct LifecycleReport: Sendable, CustomStringConvertible {
   /// The outcome of a hook's call. Minor versions may add cases.
+  #if hasAttribute(nonexhaustive)
+    @nonexhaustive
+  #endif
   public enum Outcome: Equatable, Sendable {
     /// The hook returned in time.
     case completed
@@ -17,12 +20,15 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     /// The hook was cancelled, as a rule at its deadline, and ended within the cancellation grace.
     case timedOut
     /// The hook was cancelled, and did not end; the delivery went on without it.
-    case abandoned(Progress)
+    case abandoned(AbandonedAt)
     /// The hook was not called.
-    case skipped(Reason)
+    case skipped(SkipReason)
 
     /// Whether an abandoned hook had begun.
-    public enum Progress: Sendable, Hashable {
+    #if hasAttribute(nonexhaustive)
+      @nonexhaustive
+    #endif
+    public enum AbandonedAt: Sendable, Hashable {
       /// It did not begin, since its actor was busy. It will not be called any more.
       case waitingForExecutor
       /// It had begun, and was running. The hook of a class that is isolated to the main actor may also have waited
@@ -31,7 +37,10 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     }
 
     /// Why a hook was not called. Minor versions may add cases.
-    public enum Reason: Sendable, Hashable {
+    #if hasAttribute(nonexhaustive)
+      @nonexhaustive
+    #endif
+    public enum SkipReason: Sendable, Hashable {
       /// An earlier hook of this observer was abandoned and has not ended.
       case busy
       /// The time of the stop was used up.

@@ -225,9 +225,9 @@ extension LifecycleCore {
     guard let exit else { return }
     StandardError.writeLine(
       "lifecycle: Still running \((grace ?? .zero).forReading) after the last hook:"
-        + " ending with status \(exit.status)", .error,
+        + " ending with status \(exit.exitStatus)", .error,
       isJournal: StandardError.isJournal(configuration.environment))
-    exitProcess(exit.status)
+    exitProcess(exit.exitStatus)
     // Only tests get here.
     let kept = state.withLock { $0.keptAlive.take() }
     withExtendedLifetime(kept) {}

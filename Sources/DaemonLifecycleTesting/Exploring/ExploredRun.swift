@@ -82,7 +82,7 @@ public final class ExploredRun: Sendable {
         if ready == 0, mock.core.rest.isIdle {
           if let problem = problemAtRest() { return problem }
           if let exit = exit.withLock({ $0 }) {
-            note("the daemon has ended with status \(exit.status)")
+            note("the daemon has ended with status \(exit.exitStatus)")
             return problemAtEnd()
           }
           if stopsAtRest { return nil }

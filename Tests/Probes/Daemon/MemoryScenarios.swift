@@ -19,7 +19,7 @@ let memory: @Sendable ([String]) async throws -> Void = { arguments in
       say("toggles \(allocatedKilobytes()) kB")
     }
   }
-  exit(result.status)
+  exit(result.exitStatus)
 }
 
 private struct MemoryLoad: Sendable {

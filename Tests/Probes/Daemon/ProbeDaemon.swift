@@ -25,6 +25,7 @@ import Glibc
     "state": keepState, "robbed": robbed, "late-uses": lateUses, "one-lost": oneLost,
     "poll-refused": pollRefused, "unstarted": unstarted, "threadless": threadless,
     "escalation": escalation, "hosted": hosted, "print": prints, "thief": thief, "works": works,
+    "in-a-task": inATask,
   ]
 }
 
@@ -89,6 +90,6 @@ extension LifecycleSubject {
 /// Ends with the exit's code, saying how it went.
 func finish(_ result: LifecycleExit) -> Never {
   for entry in result.report.entries { say("entry \(entry)") }
-  say("exit \(result.status)")
-  exit(result.status)
+  say("exit \(result.exitStatus)")
+  exit(result.exitStatus)
 }

@@ -90,7 +90,7 @@ let fullStdout: @Sendable ([String]) async throws -> Void = { _ in
     print(filler, terminator: "")  // stays in the C library's buffer, as no line ends
     try await lifecycle.clock.sleep(for: .seconds(1000))
   }
-  exit(result.status)
+  exit(result.exitStatus)
 }
 
 /// Still alive after the last hook: ended by `_exit` with the code.
@@ -102,7 +102,7 @@ let exitGrace: @Sendable ([String]) async throws -> Void = { _ in
   lifecycle.expectExit()
   let result = try await lifecycle.run()
   token.cancel()
-  say("code \(result.status)")
+  say("code \(result.exitStatus)")
   blockThread()
 }
 
@@ -249,4 +249,10 @@ let brokenStderr: @Sendable ([String]) async throws -> Void = { _ in
   let lifecycle = loggedSubject()
   try await lifecycle.runToTheEnd(
     lifecycle.observe(DidEnterBackground.self) { _ in throw BodyError() })
+}
+
+/// `runAndExit` under an asynchronous main, where the compiler does not see it.
+@Sendable func inATask(_: [String]) async throws {
+  func runAndExit() -> Never { LifecycleSubject.runAndExit { $0.addObserver(Logger()) } }
+  runAndExit()
 }

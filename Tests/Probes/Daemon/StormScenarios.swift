@@ -27,9 +27,9 @@ let storm: @Sendable ([String]) async throws -> Void = { arguments in
   }
   let result = try await lifecycle.run()
   withExtendedLifetime((first, second, token)) {}
-  printer.say("exit \(result.status)")
+  printer.say("exit \(result.exitStatus)")
   printer.flush()
-  exit(result.status)
+  exit(result.exitStatus)
 }
 
 /// `send PID COUNT SEED`: that many SIGUSR1, SIGUSR2 and SIGHUP in random order, in bursts with random

@@ -22,7 +22,7 @@ let works: @Sendable ([String]) async throws -> Void = { arguments in
   let (numbers, continuation) = AsyncStream<Int>.makeStream()
   lifecycle.addForeground(name: "consumer") { for await _ in numbers {} }
   lifecycle.addForeground(
-    name: "server", restarting: .backoff(initial: .seconds(1)), readyWithin: .seconds(10)
+    name: "server", restarting: .backoff(initialDelay: .seconds(1)), readyWithin: .seconds(10)
   ) { round in
     let known = reloads.load(ordering: .relaxed)
     round.reportReady()

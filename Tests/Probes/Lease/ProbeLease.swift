@@ -34,7 +34,7 @@ import Glibc
     if behaviour == .refused { configuration.signals[.sigusr1] = nil }
     configuration.hookTimeout = .milliseconds(500)
     configuration.cancellationGrace = .milliseconds(100)
-    LifecycleSubject.runAndExit(configuration) { lifecycle in
+    LifecycleSubject.runAndExit(configuration: configuration) { lifecycle in
       lifecycle.addObserver(Saver(lease, behaviour), timeout: .seconds(10))
       lifecycle.addForeground(name: "work") {
         print("works with \(lease.token ?? "no token")")

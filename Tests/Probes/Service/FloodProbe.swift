@@ -57,8 +57,8 @@ final class FloodProbe: SaveObserver, ReloadObserver, TerminationObserver {
     let result = try await lifecycle.run()
     withExtendedLifetime(tokens) {}
     for entry in result.report.entries { say("entry \(entry)") }
-    say("exit \(result.status)")
-    exit(result.status)
+    say("exit \(result.exitStatus)")
+    exit(result.exitStatus)
   }
 
   func shouldSaveState(_ notification: ShouldSaveState) throws {

@@ -61,8 +61,8 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     let result = try await runParts()
     withExtendedLifetime(tokens) {}
     for entry in result.report.entries { say("entry \(entry)") }
-    say("exit \(result.status)")
-    exit(result.status)
+    say("exit \(result.exitStatus)")
+    exit(result.exitStatus)
   }
 
   private func runParts() async throws -> LifecycleExit {
@@ -83,7 +83,7 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     let hasFailed = Mutex(false)
     return try await lifecycle.run {
       try await lifecycle.foreground(
-        name: "part", restarting: .backoff(initial: .milliseconds(10), within: period)
+        name: "part", restarting: .backoff(initialDelay: .milliseconds(10), within: period)
       ) {
         let isFirst = hasFailed.withLock { hasFailed in
           defer { hasFailed = true }

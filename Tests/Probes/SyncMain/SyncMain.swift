@@ -7,7 +7,7 @@ import Glibc
 @main struct SyncMain {
   static func main() {
     say("main")
-    LifecycleSubject.runAndExit(configuration()) { lifecycle in
+    LifecycleSubject.runAndExit(configuration: try configuration()) { lifecycle in
       switch CommandLine.arguments.last {
       case "waits":
         say("waits")
@@ -39,9 +39,11 @@ import Glibc
   }
 }
 
-private func configuration() -> LifecycleConfiguration {
-  if CommandLine.arguments.last == "raises" {
-    kill(getpid(), SIGTERM)
+private func configuration() throws -> LifecycleConfiguration {
+  switch CommandLine.arguments.last {
+  case "raises": kill(getpid(), SIGTERM)
+  case "misconfigured": throw NoTable()
+  default: break
   }
   return LifecycleConfiguration()
 }

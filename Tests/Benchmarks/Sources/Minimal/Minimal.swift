@@ -12,7 +12,7 @@ import Glibc
     let token = lifecycle.observe(DidFinishLaunching.self) { _ in bench_ready() }
     let result = try await lifecycle.run()
     withExtendedLifetime((worker, token)) {}
-    exit(result.status)
+    exit(result.exitStatus)
   }
 }
 

@@ -19,7 +19,7 @@ import Stamping
     }
     let result = try await lifecycle.run()
     withExtendedLifetime((observers, token)) {}
-    exit(result.status)
+    exit(result.exitStatus)
   }
 
   private static func observers(

@@ -112,7 +112,7 @@ import Synchronization
     let token = lifecycle.observe(WillEnterForeground.self) { _ in action() }
     do {
       let result = try await lifecycle.run()
-      check(result.status == 0, "\(result)")
+      check(result.exitStatus == 0, "\(result)")
     } catch {
       check(false, "\(error)")
     }
