@@ -13,7 +13,7 @@ actor KeptPause: BackgroundObserver, ForegroundObserver {
   init(_ lifecycle: any LifecycleObservable) throws {
     kept = try lifecycle.preservation()
     isKept = try kept.preservedBytes(named: Self.name) != nil
-    if isKept { lifecycle.pause() }
+    if isKept { lifecycle.pause(for: .operator) }
     lifecycle.addObserver(self)
   }
 

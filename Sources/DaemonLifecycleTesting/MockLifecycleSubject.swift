@@ -17,7 +17,7 @@ public import DaemonSystemd
 /// ```
 ///
 /// A mock in the foreground delivers nothing until the test calls `send`, `inject`, `post`, `advance`, `run`,
-/// `waitUntilSettled`, `waitUntilSleeping` or a method such as `pause()`. Then it is launched: all observers that were
+/// `waitUntilSettled`, `waitUntilSleeping` or a method such as `pause(for:)`. Then it is launched: all observers that were
 /// added receive the launch and the foreground, together and in order, and a hook of the launch that fails ends it. A
 /// test that waits in another way calls `try await mock.waitUntilInForeground()` first.
 ///

@@ -229,7 +229,7 @@ import Testing
     switch what {
     case "inject": mock.inject(.sighup)
     case "post": await mock.post(Marker())
-    case "pause": mock.pause()
+    case "pause": mock.pause(for: .operator)
     case "advance": await mock.advance(by: .seconds(1))
     case "terminate": mock.terminate()
     default:

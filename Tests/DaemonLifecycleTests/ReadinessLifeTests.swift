@@ -136,7 +136,7 @@ import Testing
     }
     try await mock.waitUntilSettled()
     #expect(mock.state == .foreground && isReady)
-    mock.pause()
+    mock.pause(for: .operator)
     try await mock.waitUntilSettled()
     #expect(!isReady)
   }

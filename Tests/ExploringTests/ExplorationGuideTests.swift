@@ -58,7 +58,7 @@ private struct Lost: Error { let orders: [Int] }
       run.mock.addObserver(orders)
       run.mock.addForeground(name: "accepting") {
         for try await number in run.mock.ticks(every: .seconds(1)) {
-          await orders.accept(Int(number))
+          await orders.accept(number)
         }
       }
       return {

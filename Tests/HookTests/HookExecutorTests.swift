@@ -421,7 +421,7 @@ import Testing
       return [token]
     }
     let tokens = try await start()
-    holder.subject.withLock { $0 }?.pause()
+    holder.subject.withLock { $0 }?.pause(for: .operator)
     await dropped.wait()
     try await eventually { isAlive == nil }
     withExtendedLifetime(tokens) {}

@@ -287,8 +287,8 @@ private actor BlockedObserver: BackgroundObserver {
     try await eventually { first.state == .foreground }
     async let other = second.run()
     try await eventually { second.state == .background }
-    second.pause()
-    second.resume()
+    second.pause(for: .operator)
+    second.resume(for: .operator)
     second.terminate()
     #expect(try await other.exitStatus == 0)
     #expect(lease.token == "7")

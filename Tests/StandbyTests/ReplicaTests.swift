@@ -30,7 +30,7 @@ import Testing
       let (sayings, sink) = AsyncStream.makeStream(of: String.self)
       self.sayings = sayings
       let replica = try Replica(name: name, ledger: path) { sink.yield($0) }
-      mock.pause()
+      mock.pause(for: .operator)
       replica.work(every: .seconds(1), in: mock)
     }
 
@@ -153,9 +153,9 @@ import Testing
         try ledger.append("\(number) b")
         others.withLock { $0.append(number) }
       }
-      run.mock.pause()
+      run.mock.pause(for: .operator)
       replica.work(every: .seconds(1), in: run.mock)
-      run.mock.addTask(mayReturn: true) { _ in run.mock.resume() }
+      run.mock.addTask(mayReturn: true) { _ in run.mock.resume(for: .operator) }
       return {
         withExtendedLifetime(other) {}
         let (lines, others) = (try lines(), others.withLock { $0 })

@@ -210,13 +210,13 @@ extension LifecycleObservable {
   /// // Until systemd reports that the unit is active; without it, for ever.
   /// lifecycle.pause(for: BackgroundReason("standby-a.target"))
   /// ```
-  public func pause(for reason: BackgroundReason = .operator) {
+  public func pause(for reason: BackgroundReason) {
     core.receive(LifecycleEvent(.pause(for: reason)))
   }
 
   /// Removes a reason for being in the background, and returns at once. The daemon enters the foreground when none is
   /// left.
-  public func resume(for reason: BackgroundReason = .operator) {
+  public func resume(for reason: BackgroundReason) {
     core.receive(LifecycleEvent(.resume(for: reason)))
   }
 
@@ -293,7 +293,9 @@ extension LifecycleObservable {
   ///
   /// - Parameter interval: The time between two ticks; at least a nanosecond.
   /// - Returns: A sequence that throws `CancellationError` when its task is cancelled.
-  public func ticks(every interval: Duration) -> some AsyncSequence<Int64, any Error> & Sendable {
+  public func ticks(every interval: Duration) -> some AsyncSequence<Int, CancellationError>
+    & Sendable
+  {
     LifecycleTicks(clock: clock, interval: interval)
   }
 

@@ -14,17 +14,20 @@ struct LifecycleTicks: AsyncSequence, Sendable {
   struct Iterator: AsyncIteratorProtocol {
     let ticks: LifecycleTicks
     let start: LifecycleClock.Instant
-    fileprivate var next: Int64 = 0
+    fileprivate var next = 0
 
     /// Waits for the next tick, and returns the number of its interval.
     ///
     /// - Throws: `CancellationError` when the task is cancelled or the subject is deallocated.
-    mutating func next() async throws -> Int64? {
+    mutating func next(
+      isolation actor: isolated (any Actor)?
+    ) async throws(CancellationError) -> Int? {
       let step = Swift.max(1, ticks.interval.saturatedNanoseconds)
-      let passed = start.duration(to: ticks.clock.now).saturatedNanoseconds / step
+      let passed = Int(start.duration(to: ticks.clock.now).saturatedNanoseconds / step)
       // On time, it is the tick that is due, or the one to wait for; late, the last one that was missed.
       let tick = Swift.max(next, passed)
-      try await ticks.clock.sleep(until: start.advanced(by: .nanoseconds(step) * Int(tick)))
+      let due = start.advanced(by: .nanoseconds(step) * tick)
+      do { try await ticks.clock.sleep(until: due) } catch { throw CancellationError() }
       next = tick + 1
       WorkRound.current?.reportProgress()
       return tick

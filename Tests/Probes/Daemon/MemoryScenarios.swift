@@ -38,9 +38,9 @@ private struct MemoryLoad: Sendable {
   func toggle(_ count: Int) async {
     for number in 0..<count {
       if number.isMultiple(of: 2) {
-        lifecycle.pause()
+        lifecycle.pause(for: .operator)
       } else {
-        lifecycle.resume()
+        lifecycle.resume(for: .operator)
       }
       // Delivered after what was asked for before.
       await lifecycle.post(Marker())

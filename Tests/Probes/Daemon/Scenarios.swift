@@ -38,7 +38,7 @@ let stopListening: @Sendable ([String]) async throws -> Void = { _ in
   sigaction(SIGUSR2, nil, &found)
   let isIgnored = unsafeBitCast(found.__sigaction_handler.sa_handler, to: Int.self) == 1
   say("stopped, SIGUSR2 is \(isIgnored ? "ignored" : "not ignored") again")
-  lifecycle.pause()
+  lifecycle.pause(for: .operator)
   while true { pause() }
 }
 
