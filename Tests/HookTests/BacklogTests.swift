@@ -56,4 +56,36 @@ import Testing
     let own = told.count { $0.thread == told[0].thread }
     #expect(closes || own == LifecycleCore.mostMessages)
   }
+
+  /// Found by an attack: a later time took the place of the moment at which the rest is sent.
+  @Test func aLaterTimeDelaysNoRest() async throws {
+    let reader = Reader()
+    let core = LifecycleCore(
+      configuration: .init(signals: [:], logging: .off), initialState: .background,
+      parts: [reader])
+    defer { core.close() }
+    try core.executor.listen()
+    let listens = Atomic<Bool>(false)
+    let hasReturned = Atomic<Bool>(false)
+    let gate = Semaphore()
+    core.schedule(
+      Sleeper {
+        listens.store(true, ordering: .relaxed)
+        gate.wait()
+      }, at: core.now)
+    try await eventually { listens.load(ordering: .relaxed) }
+    let begins = Thread.spawn(named: "sender") {
+      core.handle(.fact(.info("0")))
+      hasReturned.store(true, ordering: .relaxed)
+    }
+    #expect(begins)
+    try await eventually { reader.isBlocked.load(ordering: .relaxed) }
+    let count = 2 * LifecycleCore.mostMessages
+    for number in 1..<count { core.handle(.fact(.info("\(number)"))) }
+    reader.release.signal()
+    try await eventually { hasReturned.load(ordering: .relaxed) }
+    core.schedule(Sleeper {}, at: core.now.advanced(by: .seconds(10_000)))
+    gate.signal()
+    try await eventually { reader.told.withLock { $0.count == count } }
+  }
 }

@@ -160,7 +160,7 @@ extension LifecycleRegistry {
       key.add(Int(id.value))
       key.add(progress.reachedState.hashKey)
       for bit in [progress.isBusy, progress.isAsleep, progress.launchFailed] { key.add(bit) }
-      key.add(progress.task == .none ? 0 : progress.task == .waiting ? 1 : 2)
+      key.add(progress.work == .none ? 0 : progress.work == .waiting ? 1 : 2)
     }
   }
 

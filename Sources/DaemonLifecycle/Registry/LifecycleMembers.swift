@@ -15,12 +15,12 @@ struct LifecycleMembers: Sendable {
     /// Whether it received WillSleep, so that it will receive DidWakeUp.
     var isAsleep = false
     /// Its part in the steps of work that runs throughout.
-    var task = TaskState.none
+    var work = WorkState.none
     /// Whether its launch failed: it receives nothing more, above all no ShouldSaveState, since it did not restore its
     /// state.
     var launchFailed = false
 
-    enum TaskState: Sendable {
+    enum WorkState: Sendable {
       case none
       /// It begins when all have finished launching.
       case waiting
@@ -36,7 +36,7 @@ struct LifecycleMembers: Sendable {
       // An observer that was busy when the others were paused, or resumed, may be free again by now.
       case .asleep(true): reachedState == .background && !isAsleep
       case .asleep(false): isAsleep
-      case .work(let begins): task == (begins ? .waiting : .begun)
+      case .work(let begins): work == (begins ? .waiting : .begun)
       case .nothing: reachedState != .launching
       }
     }

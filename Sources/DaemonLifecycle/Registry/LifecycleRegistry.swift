@@ -111,7 +111,7 @@ struct LifecycleRegistry: Sendable {
   mutating func add(_ member: Member) {
     members.add(member)
     if let form = member.work?.form, form != .foreground {
-      members.update(member.id) { $0.task = form == .body ? .begun : .waiting }
+      members.update(member.id) { $0.work = form == .body ? .begun : .waiting }
     }
     guard transition == nil, holds == 0, termination == nil,
       state == .foreground || state == .background, !member.receives(.kind(.didFinishLaunching)),
@@ -134,7 +134,7 @@ struct LifecycleRegistry: Sendable {
     switch change {
     case .state(let state, _): members.update(id) { $0.reachedState = state }
     case .asleep(let isAsleep): members.update(id) { $0.isAsleep = isAsleep }
-    case .work(let begins): members.update(id) { $0.task = begins ? .begun : .none }
+    case .work(let begins): members.update(id) { $0.work = begins ? .begun : .none }
     case .nothing: break
     }
   }

@@ -127,7 +127,7 @@ extension LifecycleCore {
         // Once closed, there may be no further critical section.
         if room <= 0, isListening, harness == nil, !state.machine.isClosed {
           state.isSending = false
-          executor.poll.arm(at: now)
+          _ = arm(state)
           return (nil, nil)
         }
         return (takeMail(&state, upTo: room > 0 ? room : Self.mostMessages), nextReadiness(&state))

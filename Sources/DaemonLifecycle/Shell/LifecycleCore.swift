@@ -256,7 +256,9 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// Under the lock, so that a later deadline can't overwrite an earlier one computed after it.
   func arm(_ state: borrowing State) -> Bool {
     guard virtualTime == nil else { return false }
-    let deadline = nextDeadline(state)
+    // What was left by a thread that sent enough is sent at once, whoever sets a later time meanwhile.
+    let isLeft = !state.isSending && !state.effects.messages.isEmpty
+    let deadline = isLeft ? now : nextDeadline(state)
     executor.poll.arm(at: deadline)
     return deadline != nil
   }
