@@ -13,8 +13,8 @@ import Testing
   private final class Reader: LifecyclePart {
     let isBlocked = Atomic<Bool>(false)
     let release = Semaphore()
-    /// What it was told, and by which thread.
     let told = Mutex<[(text: String, thread: UInt)]>([])
+    let senderHasReturned = Atomic<Bool>(false)
 
     func receive(_ fact: LifecycleFact) -> MonotonicTime? {
       guard case .info(let text) = fact else { return nil }
@@ -24,32 +24,42 @@ import Testing
     }
   }
 
-  /// - Parameter closes: Whether nobody listens any more by the time that it can be sent.
-  @Test(arguments: [false, true]) func whatIsTooMuchIsLeftToTheThreadThatListens(
-    closes: Bool
-  ) async throws {
-    let reader = Reader()
-    let core = LifecycleCore(
+  private let reader = Reader()
+  private let core: LifecycleCore
+  private let count = 10 * LifecycleCore.mostMessages
+
+  init() throws {
+    core = LifecycleCore(
       configuration: .init(signals: [:], logging: .off), initialState: .background,
       parts: [reader])
-    defer { core.close() }
     try core.executor.listen()
-    let hasReturned = Atomic<Bool>(false)
-    let begins = Thread.spawn(named: "sender") {
+  }
+
+  /// Has a thread send the first message, and others add more meanwhile.
+  private func addMessages() async throws {
+    let begins = Thread.spawn(named: "sender") { [core, reader] in
       core.handle(.fact(.info("0")))
-      hasReturned.store(true, ordering: .relaxed)
+      reader.senderHasReturned.store(true, ordering: .relaxed)
     }
     #expect(begins)
     try await eventually {
       reader.isBlocked.load(ordering: .relaxed)
         && core.executor.listeningThread.load(ordering: .relaxed) != 0
     }
-    let count = 10 * LifecycleCore.mostMessages
     for number in 1..<count { core.handle(.fact(.info("\(number)"))) }
+  }
+
+  /// - Parameter closes: Whether nobody listens any more by the time that it can be sent.
+  @Test(arguments: [false, true]) func whatIsTooMuchIsLeftToTheThreadThatListens(
+    closes: Bool
+  ) async throws {
+    defer { core.close() }
+    try await addMessages()
     if closes { core.close() }
     reader.release.signal()
     try await eventually {
-      hasReturned.load(ordering: .relaxed) && reader.told.withLock { $0.count == count }
+      reader.senderHasReturned.load(ordering: .relaxed)
+        && reader.told.withLock { $0.count == count }
     }
     let told = reader.told.withLock { $0 }
     #expect(told.map(\.text) == (0..<count).map { "\($0)" })
@@ -59,31 +69,12 @@ import Testing
 
   /// Found by an attack: a later time took the place of the moment at which the rest is sent.
   @Test func aLaterTimeDelaysNoRest() async throws {
-    let reader = Reader()
-    let core = LifecycleCore(
-      configuration: .init(signals: [:], logging: .off), initialState: .background,
-      parts: [reader])
     defer { core.close() }
-    try core.executor.listen()
-    let listens = Atomic<Bool>(false)
-    let hasReturned = Atomic<Bool>(false)
     let gate = Semaphore()
-    core.schedule(
-      Sleeper {
-        listens.store(true, ordering: .relaxed)
-        gate.wait()
-      }, at: core.now)
-    try await eventually { listens.load(ordering: .relaxed) }
-    let begins = Thread.spawn(named: "sender") {
-      core.handle(.fact(.info("0")))
-      hasReturned.store(true, ordering: .relaxed)
-    }
-    #expect(begins)
-    try await eventually { reader.isBlocked.load(ordering: .relaxed) }
-    let count = 2 * LifecycleCore.mostMessages
-    for number in 1..<count { core.handle(.fact(.info("\(number)"))) }
+    core.schedule(Sleeper { gate.wait() }, at: core.now)
+    try await addMessages()
     reader.release.signal()
-    try await eventually { hasReturned.load(ordering: .relaxed) }
+    try await eventually { reader.senderHasReturned.load(ordering: .relaxed) }
     core.schedule(Sleeper {}, at: core.now.advanced(by: .seconds(10_000)))
     gate.signal()
     try await eventually { reader.told.withLock { $0.count == count } }
