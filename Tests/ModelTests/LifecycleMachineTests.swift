@@ -943,6 +943,9 @@ import Testing
     #expect(output.answers.count == 1)
     let entries = try #require(daemon.stop.exit?.report.entries)
     #expect(entries.map(\.outcome) == [.abandoned(.running)])
+    // Found by an attack: a clock that a test replaces never got further.
+    daemon.give(.clock, at: at(4))
+    #expect(daemon.machine.deadline > at(4))
     #expect(daemon.machine.registry.state == .terminated)
   }
 

@@ -277,6 +277,28 @@ import Testing
     #expect(stop[1].members == [first])
   }
 
+  /// Found by an attack: its beginning was passed, and it began after READY.
+  @Test func workThatALateObserverAddsBeginsWithTheLaunch() throws {
+    var registry = LifecycleRegistry()
+    registry.members.add(first, phase: .standard)
+    registry.requests.launch = LifecycleCause(.api)
+    for (id, new) in [(first, second), (second, ObserverID(value: 3, slot: 2))] {
+      let next = registry.next()
+      #expect(next?.members == [id])
+      registry.reached(id, LifecycleStep.kind(.didFinishLaunching).change)
+      if id == first {
+        registry.members.add(new, phase: .standard)
+      } else {
+        registry.add(task(new))
+      }
+      registry.finish(.kind(.didFinishLaunching))
+    }
+    let rest = deliver(&registry)
+    #expect(
+      names(rest) == ["DidFinishLaunching", "the beginning of work", "WillEnterForeground"])
+    #expect(rest.map(\.kind) == [.launch, .launch, .launch])
+  }
+
   /// It is part of the launch wherever that leads, as of a standby's.
   @Test func workBeginsInALaunchInTheBackground() {
     var registry = LifecycleRegistry()

@@ -145,6 +145,7 @@ extension LifecycleMachine {
       registry.transition.update { $0.add(delivery.entries) }
       if let post = delivery.post { effects.answer(post, cause) }
     }
+    progressDeadline = .distantFuture
     let entries = registry.abort()?.entries ?? []
     conclude(
       LifecycleReport(cause: registry.termination ?? cause, entries: entries), status: status)

@@ -24,7 +24,7 @@ extension LifecycleMachine {
     if ended.kind == .sleep { sleep.budget = nil }
     var report = LifecycleReport(cause: ended.cause, entries: ended.entries)
     report.isOvertaken = ended.isOvertaken
-    report.isRetry = unentered.isRetrying
+    report.isRetry = unentered.isRetrying && ended.kind == .catchUp
     unentered.isRetrying = false
     report.span = stop.span(of: ended, to: now)
     stop.noteOvertaken(ended, report, at: now)

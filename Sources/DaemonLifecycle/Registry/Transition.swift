@@ -26,6 +26,8 @@ struct Transition: Sendable {
 
   mutating func passNext() { passed += 1 }
   mutating func passAll() { passed = steps.count }
+  /// In a launch: work that was passed begins before the foreground. A failed launch has no step left.
+  mutating func returnToWork() { if next?.kind == .willEnterForeground { passed -= 1 } }
 
   var hasBegun: Bool { began != .distantFuture }
   var isPause: Bool { kind == .background || kind == .sleep }
