@@ -38,11 +38,10 @@ extension LifecycleSubject {
     configuration: @autoclosure () throws -> LifecycleConfiguration = LifecycleConfiguration(),
     _ setUp: sending @escaping @isolated(any) (LifecycleSubject) async throws -> Void
   ) -> Never {
-    let lifecycle: LifecycleSubject
-    do {
-      lifecycle = LifecycleSubject(configuration: try configuration())
-      try lifecycle.listen()
-    } catch { exitProcess(because: error) }
+    let settings: LifecycleConfiguration
+    do { settings = try configuration() } catch { exitProcess(because: error) }
+    let lifecycle = LifecycleSubject(configuration: settings)
+    do { try lifecycle.listen() } catch { exitProcess(because: error, settings.environment) }
     if withUnsafeCurrentTask(body: { $0 != nil }) {
       lifecycle.core.warn(
         "runAndExit was called in a task: code of the main actor does not run while that waits. Use run."
@@ -55,7 +54,7 @@ extension LifecycleSubject {
       do {
         exit(try await lifecycle.core.run(after: work).exitStatus)
       } catch {
-        exitProcess(because: error)
+        exitProcess(because: error, settings.environment)
       }
     }
     if clinux_is_main_thread() { dispatchMain() }
@@ -87,9 +86,11 @@ extension LifecycleSubject {
     return try await lifecycle.core.run(after: RunBody { try await setUp(lifecycle) })
   }
 
-  private static func exitProcess(because error: any Error) -> Never {
+  private static func exitProcess(
+    because error: any Error, _ environment: ServiceEnvironment = .current
+  ) -> Never {
     let failure = Failure(error)
-    Journal.writeLine(failure.text, .error)
+    Journal.writeLine(failure.text, .error, environment: environment)
     exit(failure.exitStatus ?? 71)
   }
 }

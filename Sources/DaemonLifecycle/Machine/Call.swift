@@ -31,8 +31,8 @@ struct Call: Sendable {
     case own
     /// A later one, beside which it runs on: it has had its turn.
     case later
-    /// None: its own has gone on without it.
-    case none
+    /// None, so far: its own has gone on without it.
+    case nobody
     /// A stop's, once more.
     case again
   }
@@ -98,22 +98,23 @@ struct Call: Sendable {
 
   mutating func abandon() {
     limit = .abandoned
-    if wait == .own { wait = .none }
+    if wait == .own { wait = .nobody }
   }
 
   /// Whether it was abandoned before the stop, and still runs: it may be in a transaction. A health check has nothing to end.
   var isLeftBehind: Bool {
-    wait == .none && progress == .begun && !constants.isOfTermination && !step.isHealthCheck
+    wait == .nobody && progress == .begun && !constants.isOfTermination && !step.isHealthCheck
   }
 
-  /// Another delivery waits for it.
-  ///
-  /// - Parameter grace: Of one that was abandoned, which has the time of the stop; `nil` for one that runs on.
-  mutating func join(_ delivery: DeliveryID, grace: Duration?) {
+  /// It runs on beside another delivery.
+  mutating func join(_ delivery: DeliveryID) {
     self.delivery = delivery
     if wait == .own { wait = .later }
-    guard let grace else { return }
-    (deadline, self.grace) = (.distantFuture, grace)
+  }
+
+  /// A stop waits for it once more, with the time that it has.
+  mutating func join(_ delivery: DeliveryID, grace: Duration) {
+    (self.delivery, deadline, self.grace) = (delivery, .distantFuture, grace)
     (limit, wait, granted) = (.deadline, .again, .zero)
   }
 

@@ -25,7 +25,7 @@ struct Calls: Sendable {
     spare = []
     for call in carried {
       noteUnfinished(call)
-      calls[call].join(id, grace: nil)
+      calls[call].join(id)
       add(call, to: id)
     }
     carried = []

@@ -19,8 +19,7 @@ extension LifecycleMachine {
   }
 
   var isEntering: Bool {
-    guard let delivery = calls.current else { return false }
-    return calls[delivery].step.kind == .willEnterForeground
+    calls.current.flatMap { calls[$0].step.kind } == .willEnterForeground
   }
 
   /// Has the observers that are not in the foreground with the daemon notified of it again, and the rounds after them.
