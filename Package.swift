@@ -38,7 +38,8 @@ let package = Package(
       swiftSettings: strict),
     // FoundationEssentials, and no more of Foundation: daemons that save values are to stay small.
     .target(
-      name: "DaemonLifecycleCodable", dependencies: ["DaemonLifecycleState"], swiftSettings: strict),
+      name: "DaemonLifecycleCodable", dependencies: ["DaemonLifecycle", "DaemonLifecycleState"],
+      swiftSettings: strict),
     // The only library target that imports Foundation.
     .target(
       name: "DaemonLifecycleFoundation", dependencies: ["DaemonLifecycle"], swiftSettings: strict),

@@ -32,6 +32,7 @@ public struct Missing: Error { public init() {} }
 public actor Poller: BackgroundObserver, SaveObserver {
   public private(set) var saved: [UInt8]?
   public var bytes: [UInt8] { [] }
+  public var bookmark: Bookmark { Bookmark() }
   public init() {}
   public init(lifecycle: any LifecycleObservable) { lifecycle.addObserver(self) }
   public func poll() async throws {}

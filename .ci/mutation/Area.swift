@@ -33,7 +33,7 @@ struct Area {
       name: "state", path: "Sources/DaemonLifecycleState",
       stages: [
         Stage(
-          filter: "StateRecordTests|StateStoreTests/|SavedStateTests|StateCallTests",
+          filter: "StateRecordTests|StateStoreTests/|StateSaverTests|StateCallTests",
           environment: ["FUZZ_INPUTS": "300"]),
         Stage(filter: "FaultTests", environment: ["LONG_TESTS": "1"]),
         // Of the last only what a disk in memory cannot show.

@@ -1,7 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
+public import DaemonLifecycle
 public import DaemonLifecycleState
 public import FoundationEssentials
 import Synchronization
+
+extension LifecycleObservable {
+  /// Adds an observer that saves a value on ShouldSaveState, and at an interval if one is given: otherwise as the form
+  /// for bytes of `DaemonLifecycleState`.
+  ///
+  /// ```swift
+  /// let store = try CodableStateStore<Bookmark>(StateStore())
+  /// lifecycle.addStateSaver(store, every: .seconds(60)) { await poller.bookmark }
+  /// ```
+  @discardableResult public func addStateSaver<Value>(
+    _ store: CodableStateStore<Value>, every interval: Duration? = nil,
+    phase: LifecyclePhase = .standard, value: @escaping @Sendable () async throws -> Value
+  ) -> StateSaver {
+    addStateSaver(store.store, every: interval, phase: phase) {
+      try store.bytes(of: try await value())
+    }
+  }
+}
 
 /// A store that keeps a `Codable` value on disk, as `StateStore` keeps bytes.
 ///
@@ -72,15 +91,13 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
 
   /// Loads the newest value that is intact; returns `nil` when there is none.
   ///
-  /// It may be the one before the last: only ``loadStored()`` and ``loadOrSetAside(_:)`` report that.
+  /// It may be the one before the last: ``loadOrSetAside(_:)`` reports that.
   ///
   /// - Throws: The errors of `StateStore.load()`, and `undecodable`.
   public func load() throws(StateError) -> Value? { try loadStored()?.value }
 
-  /// Loads the last value together with the state that it was decoded from, whose `broken` lists damaged files.
-  ///
-  /// - Throws: The errors of ``load()``.
-  public func loadStored() throws(StateError) -> (value: Value, stored: StoredState)? {
+  /// Loads the last value together with the state that it was decoded from.
+  private func loadStored() throws(StateError) -> (stored: StoredState, value: Value)? {
     isChecked.store(false, ordering: .releasing)
     guard let stored = try store.load() else {
       isChecked.store(true, ordering: .releasing)
@@ -88,10 +105,10 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
     }
     let value: Value
     do { value = try decode(stored.version, stored.bytes) } catch {
-      throw .undecodable(stored.path, reason: Self.text(of: error))
+      throw .undecodable(path: stored.path, reason: Self.text(of: error))
     }
     isChecked.store(true, ordering: .releasing)
-    return (value, stored)
+    return (stored, value)
   }
 
   /// Loads the last value, or the one before it if the last is damaged. If neither is intact, or it can't be decoded,
@@ -102,19 +119,7 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
   ///
   /// - Throws: The errors of ``load()``.
   public func loadOrSetAside(_ warn: (String) -> Void) throws(StateError) -> Value? {
-    do throws(StateError) {
-      guard let (value, stored) = try loadStored() else { return nil }
-      for file in stored.broken { warn("\(file). The state before it is used.") }
-      return value
-    } catch {
-      switch error {
-      case .allBroken, .undecodable, .notAFile: break
-      default: throw error
-      }
-      let paths = try store.setAside()
-      warn("\(error) It is kept as \(paths.joined(separator: ", ")).")
-      return nil
-    }
+    try store.loadOrSetAside(warn) { () throws(StateError) in try loadStored() }
   }
 
   // MARK: Save
@@ -134,10 +139,8 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
     try store.saveIfChanged(try bytes(of: value))
   }
 
-  /// Returns the bytes that ``save(_:)`` would save, for the closure of `SavedState`.
-  ///
-  /// - Throws: `unencodable`, and `undecodable` when the state on disk can't be decoded.
-  public func bytes(of value: Value) throws(StateError) -> [UInt8] {
+  /// Returns the bytes that ``save(_:)`` would save.
+  func bytes(of value: Value) throws(StateError) -> [UInt8] {
     if !isChecked.load(ordering: .acquiring) { _ = try loadStored() }
     do { return try encode(value) } catch { throw .unencodable(reason: Self.text(of: error)) }
   }

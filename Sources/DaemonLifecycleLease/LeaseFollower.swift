@@ -78,7 +78,7 @@ final class LeaseFollower: LifecyclePart {
   func open() throws -> MonotonicTime? {
     let number = epoll_create1(Int32(bitPattern: UInt32(EPOLL_CLOEXEC)))
     guard number >= 0 else {
-      throw SystemdError.system("watch the lease \(lease.name)", errno: clinux_errno())
+      throw SystemdError.system(purpose: "watch the lease \(lease.name)", errno: clinux_errno())
     }
     poll.store(number, ordering: .relaxed)
     return nil

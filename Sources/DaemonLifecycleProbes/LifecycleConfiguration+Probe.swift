@@ -56,7 +56,7 @@ extension LifecycleConfiguration {
 
   /// The path of the last file of this kind; `nil` for a relative one, which the daemon refuses.
   private func file(_ kind: String) -> String? {
-    let path = interfaces.last { $0.kind == kind }?.subject
+    let path = interfaces.all.last { $0.kind == kind }?.subject
     return path?.utf8.first == UInt8(ascii: "/") ? path : nil
   }
 

@@ -14,27 +14,27 @@ public enum StateError: ExitStatusError, Sendable, Equatable, CustomStringConver
   /// The name, the directory, a file or a closed store can't be used; the sentence gives the reason and a remedy.
   case unusable(String)
   /// Another store, in this process or another, has the state locked.
-  case inUse(String)
+  case inUse(path: String)
   /// The path of a file leads to something else, such as a directory or a link.
-  case notAFile(String)
+  case notAFile(path: String)
   /// The bytes to be saved, or the file at the path, exceed the store's limit.
-  case tooLong(String, count: UInt64, limit: Int)
+  case tooLong(path: String, count: UInt64, limit: Int)
   /// Files exist, but none of them is intact; there is one sentence for each.
   case allBroken([String])
   /// The state was saved by a later version of the program.
-  case newerVersion(String, found: UInt32, known: UInt32)
+  case newerVersion(path: String, found: UInt32, known: UInt32)
   /// The state was saved with a later release of this package.
-  case newerFormat(String, found: UInt32)
+  case newerFormat(path: String, found: UInt32)
   /// The state is intact, but could not be decoded.
-  case undecodable(String, reason: String)
+  case undecodable(path: String, reason: String)
   /// The value to be saved could not be encoded.
   case unencodable(reason: String)
-  /// The disk is full, or the user's quota is used up (ENOSPC, EDQUOT, EFBIG); the text is the purpose of the call.
-  case noSpace(String, errno: Int32)
-  /// The file system is mounted read-only; the text is the purpose of the call.
-  case readOnly(String)
-  /// A system call failed; the text is its purpose.
-  case system(String, errno: Int32)
+  /// The disk is full, or the user's quota is used up (ENOSPC, EDQUOT, EFBIG).
+  case noSpace(purpose: String, errno: Int32)
+  /// The file system is mounted read-only.
+  case readOnly(purpose: String)
+  /// A system call failed.
+  case system(purpose: String, errno: Int32)
 
   /// The status of a daemon whose set-up throws it: 73 (EX_CANTCREAT).
   public var exitStatus: Int32 { 73 }
@@ -97,16 +97,16 @@ public enum StateError: ExitStatusError, Sendable, Equatable, CustomStringConver
     switch error {
     case let error as StateError: error
     case let error as SystemCallError: failed(purpose, error)
-    default: system("\(purpose) (\(error))", errno: EINVAL)
+    default: system(purpose: "\(purpose) (\(error))", errno: EINVAL)
     }
   }
 
   /// Makes the error for a system call that failed.
   static func failed(_ purpose: String, _ error: SystemCallError) -> StateError {
     switch error.number {
-    case ENOSPC, EDQUOT, EFBIG: .noSpace(purpose, errno: error.number)
-    case EROFS: .readOnly(purpose)
-    default: .system(purpose, errno: error.number)
+    case ENOSPC, EDQUOT, EFBIG: .noSpace(purpose: purpose, errno: error.number)
+    case EROFS: .readOnly(purpose: purpose)
+    default: .system(purpose: purpose, errno: error.number)
     }
   }
 }

@@ -113,7 +113,7 @@ struct StateFiles {
       switch try read(slot) {
       case nil: continue
       case .broken(let damage): broken.append("\(path) \(damage)")
-      case .newerFormat(let format): throw .newerFormat(path, found: format)
+      case .newerFormat(let format): throw .newerFormat(path: path, found: format)
       case .whole(let record):
         if newest.map({ record.isNewer(than: $0.record) }) ?? true {
           newest = (slot, record)
@@ -146,12 +146,12 @@ struct StateFiles {
       do throws(SystemCallError) { file = try folder.open(name, .read) } catch {
         switch error.number {
         case ENOENT: return nil
-        case ELOOP, ENXIO: throw StateError.notAFile(path)
+        case ELOOP, ENXIO: throw StateError.notAFile(path: path)
         default: throw StateError.failed("read \(path)", error)
         }
       }
       let status = file.opened
-      guard status.kind == .file else { throw StateError.notAFile(path) }
+      guard status.kind == .file else { throw StateError.notAFile(path: path) }
       guard status.owner == folder.files.userID else {
         throw StateError.foreignOwner(path, uid: status.owner)
       }
@@ -173,7 +173,7 @@ struct StateFiles {
     let payload = max(0, size - header.count)
     guard payload <= limit else {
       if length != UInt64(payload) { return .wrongLength(size, payload: length) }
-      throw StateError.tooLong(path, count: length, limit: limit)
+      throw StateError.tooLong(path: path, count: length, limit: limit)
     }
     return StateRecord.read(header + (try file.read(payload + 1)))
   }
@@ -217,7 +217,7 @@ struct StateFiles {
   mutating func save(_ bytes: [UInt8]) throws(StateError) {
     let purpose = "save the state in \(directory.path)"
     guard bytes.count <= limit else {
-      throw .tooLong(directory.path, count: UInt64(bytes.count), limit: limit)
+      throw .tooLong(path: directory.path, count: UInt64(bytes.count), limit: limit)
     }
     inPlace = nil
     lastGeneration &+= 1
@@ -236,8 +236,8 @@ struct StateFiles {
       if prepared == nil { folder.remove(temporaryName) }
       prepareFile()
       switch error.number {
-      case EISDIR, ENOTEMPTY: throw .notAFile(directory.path(of: slotName(slot)))
-      case EEXIST: throw .notAFile(directory.path(of: temporaryName))
+      case EISDIR, ENOTEMPTY: throw .notAFile(path: directory.path(of: slotName(slot)))
+      case EEXIST: throw .notAFile(path: directory.path(of: temporaryName))
       default: throw .failed(purpose, error)
       }
     }

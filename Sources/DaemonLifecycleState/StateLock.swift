@@ -20,7 +20,7 @@ final class StateLock: Sendable {
         let status = file.opened
         if status.links == 0 { continue }
         guard status.kind == .file, status.links == 1 else {
-          throw StateError.notAFile(directory.path(of: name))
+          throw StateError.notAFile(path: directory.path(of: name))
         }
         guard status.owner == file.files.userID else {
           throw StateError.foreignOwner(directory.path(of: name), uid: status.owner)
@@ -32,9 +32,9 @@ final class StateLock: Sendable {
       }
       throw SystemCallError(number: EBUSY)
     } catch let error as SystemCallError where [ELOOP, EISDIR, ENXIO].contains(error.number) {
-      throw .notAFile(directory.path(of: name))
+      throw .notAFile(path: directory.path(of: name))
     } catch let error as SystemCallError where error.number == EWOULDBLOCK {
-      throw .inUse(directory.path)
+      throw .inUse(path: directory.path)
     } catch let error as SystemCallError where error.number == EACCES {
       // The file is that of a process that ran as another user, perhaps root.
       guard let owner = try? directory.handle.status(of: name)?.owner,

@@ -6,7 +6,8 @@ import Synchronization
 ///
 /// ```swift
 /// let store = try StateStore()            // in $STATE_DIRECTORY
-/// let count = try store.load().map { parse($0.bytes) } ?? 0
+/// let stored = try store.loadOrSetAside { log($0) }
+/// var count = stored.map { parse($0.bytes) } ?? 0
 /// …
 /// try store.save(Array("\(count)".utf8))  // returns when it is on disk
 /// ```
@@ -21,7 +22,7 @@ import Synchronization
 ///
 /// Safe to use from any thread. Calls wait for each other and for the disk: keep them off Swift's cooperative pool. In a
 /// class's hook, which has a thread of the subject, they are fine. `CodableStateStore` in `DaemonLifecycleCodable` stores
-/// values, and ``SavedState`` saves on ShouldSaveState.
+/// values, and ``StateSaver`` saves on ShouldSaveState.
 ///
 /// A store keeps three descriptors open, among them the file of the next save, so that one save at least succeeds when
 /// the process has no descriptor left.
@@ -64,7 +65,7 @@ public final class StateStore: Sendable {
   ) throws(StateError) {
     let first: String?
     do throws(SystemdError) {
-      first = try environment.directories(in: "STATE_DIRECTORY").first
+      first = try environment.stateDirectories.first
     } catch {
       throw .noStateDirectory(error)
     }
@@ -130,10 +131,40 @@ public final class StateStore: Sendable {
     state.isChecked = false
     let found = try state.files.load()
     if let found, found.version > state.files.version {
-      throw .newerVersion(found.path, found: found.version, known: state.files.version)
+      throw .newerVersion(path: found.path, found: found.version, known: state.files.version)
     }
     state.isChecked = true
     return found
+  }
+
+  /// Loads the last state, or the one before it if the last is damaged. If neither is intact, sets the files aside and
+  /// returns `nil`. Calls `warn` with a sentence about each damaged file.
+  ///
+  /// Only errors that another attempt would not resolve are handled in this way. A state that is in use, too new, owned
+  /// by another user or temporarily unreadable is not changed, and the error is thrown.
+  ///
+  /// - Throws: The errors of ``load()``.
+  public func loadOrSetAside(_ warn: (String) -> Void) throws(StateError) -> StoredState? {
+    try loadOrSetAside(warn) { () throws(StateError) in try load().map { ($0, $0) } }
+  }
+
+  /// - Parameter load: Returns the state, and what it means.
+  package func loadOrSetAside<Value>(
+    _ warn: (String) -> Void, _ load: () throws(StateError) -> (StoredState, Value)?
+  ) throws(StateError) -> Value? {
+    do throws(StateError) {
+      guard let (stored, value) = try load() else { return nil }
+      for file in stored.broken { warn("\(file). The state before it is used.") }
+      return value
+    } catch {
+      switch error {
+      case .allBroken, .undecodable, .notAFile: break
+      default: throw error
+      }
+      let paths = try setAside()
+      warn("\(error) It is kept as \(paths.joined(separator: ", ")).")
+      return nil
+    }
   }
 
   // MARK: Save

@@ -31,10 +31,10 @@ extension FakeServiceManager {
     /// The message on one line: `READY=1 STATUS=Serving from pid 4242`.
     public var description: String { lines.joined(separator: " ") + " from pid \(senderPID)" }
 
-    /// Whether the message has this field, with this value if one is given; true when no field is given.
-    func has(_ name: String?, _ value: String?) -> Bool {
-      guard let name else { return true }
-      return self[name] != nil && (value == nil || self[name] == value)
+    /// Whether the message has this field, with its value if one is given; true when no field is given.
+    func has(_ field: String?) -> Bool {
+      guard let field else { return true }
+      return field.utf8.contains(UInt8(ascii: "=")) ? lines.contains(field) : self[field] != nil
     }
   }
 

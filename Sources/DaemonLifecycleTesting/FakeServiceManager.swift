@@ -9,7 +9,7 @@ public import DaemonSystemd
 /// let manager = try FakeServiceManager()
 /// let notify = try NotifySocket(ServiceEnvironment(manager.environment))
 /// try notify.send([.ready, .status("Serving")])
-/// let message = try await manager.next(containing: "READY")
+/// let message = try await manager.next(containing: "READY=1")
 /// #expect(message["STATUS"] == "Serving")
 /// #expect(manager.violations == [])
 /// ```
@@ -58,23 +58,22 @@ public final class FakeServiceManager: Sendable {
   /// The state of the service according to the messages so far.
   public var service: ServiceState { receiver.update { $0.rules.service } }
 
-  /// Waits for the next message, or for the next with a given field and value or that satisfies a condition, and skips
-  /// the messages before it. It does not block a thread of Swift's pool.
+  /// Waits for the next message, or for the next with a given field or that satisfies a condition, and skips the
+  /// messages before it. It does not block a thread of Swift's pool.
   ///
   /// - Parameters:
-  ///   - name: The name of a field. Default `nil`: any message.
-  ///   - value: The field's value. Default `nil`: any value.
+  ///   - field: A field with its value, `READY=1`, or the name of one, `READY`. Default `nil`: any message.
   ///   - timeout: How long to wait. Default 10 s.
   ///   - matches: The condition. Default: none.
   /// - Returns: The message.
   /// - Throws: `timedOut`, which lists the messages that were received.
   public func next(
-    containing name: String? = nil, _ value: String? = nil, timeout: Duration = .seconds(10),
+    containing field: String? = nil, timeout: Duration = .seconds(10),
     where matches: @Sendable (Message) -> Bool = { _ in true }
   ) async throws(SystemdError) -> Message {
     var deadline = MonotonicTime.after(timeout)
     while true {
-      let message = try receiver.next(deadline) { $0.has(name, value) && matches($0) }
+      let message = try receiver.next(deadline) { $0.has(field) && matches($0) }
       if let message { return message }
       // A task that is cancelled waits no longer.
       do { try await Task.sleep(for: .milliseconds(1)) } catch { deadline = .now() }
@@ -83,12 +82,12 @@ public final class FakeServiceManager: Sendable {
 
   /// `next` for this package's synchronous tests: it blocks the thread.
   package func next(
-    containing name: String? = nil, _ value: String? = nil, timeout: Duration = .seconds(10),
+    containing field: String? = nil, timeout: Duration = .seconds(10),
     where matches: (Message) -> Bool = { _ in true }
   ) throws(SystemdError) -> Message {
     let deadline = MonotonicTime.after(timeout)
     while true {
-      let message = try receiver.next(deadline) { $0.has(name, value) && matches($0) }
+      let message = try receiver.next(deadline) { $0.has(field) && matches($0) }
       if let message { return message }
       usleep(1000)
     }

@@ -16,7 +16,7 @@ public import DaemonSystemd
 /// }
 /// ```
 ///
-/// A mock in the foreground delivers nothing until the test calls `send`, `inject`, `post`, `advance`, `run`,
+/// A mock in the foreground delivers nothing until the test calls `send`, `inject`, `post`, `advance`,
 /// `waitUntilSettled`, `waitUntilSleeping` or a method such as `pause(for:)`. Then it is launched: all observers that were
 /// added receive the launch and the foreground, together and in order, and a hook of the launch that fails ends it. A
 /// test that waits in another way calls `try await mock.waitUntilInForeground()` first.
@@ -28,7 +28,7 @@ public import DaemonSystemd
 public final class MockLifecycleSubject: LifecycleObservable {
   /// The package's own, without public members.
   @_documentation(visibility: internal)
-  public let core: LifecycleCore
+  public let _core: LifecycleCore
   private let harness: Harness
   private let patience: Duration
 
@@ -68,7 +68,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
       manager.willRestart()
       return Result { () throws(SystemdError) in try manager.storedDuplicates() }
     }
-    core = LifecycleCore(
+    _core = LifecycleCore(
       testing: configuration, initialState: state, pool: pool, harness: harness,
       notifyAddress: serviceManager?.address,
       preservation: { () throws(SystemdError) in
@@ -110,25 +110,6 @@ public final class MockLifecycleSubject: LifecycleObservable {
     _ request: LifecycleRequest
   ) async throws(PendingError) -> LifecycleReport {
     try await report(of: Self.cause, "send(\(request))") { inject(request) }
-  }
-
-  /// Runs a daemon's body, as `run` of a subject does, and returns when the mock has terminated: the termination cancels
-  /// the body and waits for it.
-  ///
-  /// ```swift
-  /// async let exit = mock.run { try await poller.work(mock) }
-  /// try await mock.waitUntilSleeping()  // the body has begun
-  /// try await mock.send(.sigterm)
-  /// #expect(await exit.exitStatus == 0)
-  /// ```
-  ///
-  /// - Parameter body: The daemon's work, in its own isolation.
-  /// - Returns: The status and the report of the termination.
-  nonisolated(nonsending) public func run(
-    _ body: sending @escaping @isolated(any) () async throws -> Void
-  ) async -> LifecycleExit {
-    core.endSetUp()
-    return await core.run(RunBody(body))
   }
 
   /// Simulates a signal, as ``send(_:fromPID:uid:)``, and returns without waiting for the hooks. As a test's first event
@@ -186,7 +167,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
 
   /// Returns when `count` tasks or more sleep on the mock's clock. Call it before ``advance(by:)``.
   ///
-  /// A `SavedState` with `every:` is one of them, and so is work that has failed and waits to be run again.
+  /// A `StateSaver` with `every:` is one of them, and so is work that has failed and waits to be run again.
   nonisolated(nonsending) public func waitUntilSleeping(_ count: Int = 1) async throws(PendingError)
   {
     try await core.waitUntilSleeping(count, patience: patience)

@@ -32,21 +32,21 @@ final class NotificationReceiver: Sendable {
     let purpose = "listen for notifications at \(address)"
     let number = CLinux.socket(
       AF_UNIX, CLINUX_SOCK_DGRAM | CLINUX_SOCK_CLOEXEC | CLINUX_SOCK_NONBLOCK, 0)
-    guard number >= 0 else { throw .system(purpose, errno: clinux_errno()) }
+    guard number >= 0 else { throw .system(purpose: purpose, errno: clinux_errno()) }
     socket = OwnedDescriptor(owning: number)
     let event = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
-    guard event >= 0 else { throw .system(purpose, errno: clinux_errno()) }
+    guard event >= 0 else { throw .system(purpose: purpose, errno: clinux_errno()) }
     wake = OwnedDescriptor(owning: event)
     var on: Int32 = 1
     guard
       setsockopt(number, SOL_SOCKET, SO_PASSCRED, &on, socklen_t(MemoryLayout<Int32>.size)) == 0,
       clinux_bind_unix(number, name, name.utf8.count, isAbstract) == 0
-    else { throw .system(purpose, errno: clinux_errno()) }
+    else { throw .system(purpose: purpose, errno: clinux_errno()) }
     path = isAbstract ? nil : address
     state = Mutex(State(store: StoredDescriptors(limit: limit)))
     // All signals are blocked in it, so that it receives none meant for the daemon under test.
     guard Thread.spawn(named: "notifications", blocksSignals: true, { self.listen() }) else {
-      throw .system("start a thread for notifications", errno: EAGAIN)
+      throw .system(purpose: "start a thread for notifications", errno: EAGAIN)
     }
   }
 
@@ -82,7 +82,7 @@ final class NotificationReceiver: Sendable {
     guard isLate else { return nil }
     let seen = messages.suffix(5).map(\.description).joined(separator: "; ")
     throw .timedOut(
-      "receive the notification waited for (\(messages.count) came"
+      purpose: "receive the notification waited for (\(messages.count) came"
         + (seen.isEmpty ? ")" : ", the last ones: \(seen))"))
   }
 

@@ -9,7 +9,7 @@ struct BarrierPipe: ~Copyable {
   init() throws(SystemdError) {
     var ends: [Int32] = [-1, -1]
     guard clinux_pipe(&ends) == 0 else {
-      throw .system("make a pipe for a barrier", errno: clinux_errno())
+      throw .system(purpose: "make a pipe for a barrier", errno: clinux_errno())
     }
     readEnd = OwnedDescriptor(owning: ends[0])
     writeEnd = OwnedDescriptor(owning: ends[1])
@@ -23,8 +23,10 @@ struct BarrierPipe: ~Copyable {
     while true {
       let count = poll(&ready, 1, deadline.milliseconds)
       if count > 0 { return }
-      if count < 0, clinux_errno() != EINTR { throw .system(purpose, errno: clinux_errno()) }
-      if count == 0, deadline.milliseconds == 0 { throw .timedOut(purpose) }
+      if count < 0, clinux_errno() != EINTR {
+        throw .system(purpose: purpose, errno: clinux_errno())
+      }
+      if count == 0, deadline.milliseconds == 0 { throw .timedOut(purpose: purpose) }
     }
   }
 

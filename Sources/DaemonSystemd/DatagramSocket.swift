@@ -20,7 +20,7 @@ final class DatagramSocket: Sendable {
   init(to name: String, isAbstract: Bool, purpose: String) throws(SystemdError) {
     let socket = Self.open()
     guard socket >= 0, let identity = FileIdentity(of: socket) else {
-      throw .system(purpose, errno: clinux_errno())
+      throw .system(purpose: purpose, errno: clinux_errno())
     }
     (number, self.identity) = (socket, identity)
     (self.name, self.isAbstract) = (name, isAbstract)

@@ -38,7 +38,7 @@ public enum DescriptorUse: Sendable, Hashable, CustomStringConvertible {
   package init?(of number: Int32) throws(SystemdError) {
     var status = stat()
     guard fstat(number, &status) == 0 else {
-      throw .system("look at file descriptor \(number)", errno: clinux_errno())
+      throw .system(purpose: "look at file descriptor \(number)", errno: clinux_errno())
     }
     switch Int32(truncatingIfNeeded: status.st_mode) & S_IFMT {
     case S_IFSOCK:
@@ -63,7 +63,7 @@ public enum DescriptorUse: Sendable, Hashable, CustomStringConvertible {
     var value: Int32 = 0
     var size = socklen_t(MemoryLayout<Int32>.size)
     guard getsockopt(number, SOL_SOCKET, name, &value, &size) == 0 else {
-      throw .system("look at the socket \(number)", errno: clinux_errno())
+      throw .system(purpose: "look at the socket \(number)", errno: clinux_errno())
     }
     return value
   }

@@ -8,7 +8,7 @@ import Synchronization
 /// which leads to the same journal. If these are not accepted either, it is dropped, and the next entry that gets
 /// through is preceded by one with the number of dropped entries. Source: systemd's "Native Journal Protocol".
 package final class JournalWriter: Sendable {
-  /// The message ID of the entry about dropped entries; its field DROPPED_ENTRIES has their number.
+  /// The message ID of the entry about dropped entries; its field LIFECYCLE_DROPPED has their number.
   static let droppedMessageID: StaticString = "0f1fcd4ac4d0457c9a2f8f2ac3cd1ad3"
 
   private let socket: DatagramSocket
@@ -58,6 +58,6 @@ package final class JournalWriter: Sendable {
     JournalEntry(
       "\(count) log \(count == 1 ? "entry was" : "entries were") dropped before this one, "
         + "since the log did not take \(count == 1 ? "it" : "them") in time.", .warning,
-      messageID: droppedMessageID, fields: [("DROPPED_ENTRIES", String(count))])
+      messageID: droppedMessageID, fields: [("LIFECYCLE_DROPPED", String(count))])
   }
 }

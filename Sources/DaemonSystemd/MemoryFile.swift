@@ -20,7 +20,7 @@ extension OwnedDescriptor {
   static func emptyMemory(named name: String) throws(SystemdError) -> OwnedDescriptor {
     let number = clinux_memfd(name)
     guard number >= 0 else {
-      throw .system("make a memory file \"\(name)\"", errno: clinux_errno())
+      throw .system(purpose: "make a memory file \"\(name)\"", errno: clinux_errno())
     }
     return OwnedDescriptor(owning: number)
   }
@@ -28,7 +28,7 @@ extension OwnedDescriptor {
   /// Writes bytes to a file of `emptyMemory(named:)` and seals it.
   func fillAndSeal(_ bytes: [UInt8]) throws(SystemdError) {
     guard clinux_fill_and_seal(rawValue, bytes, bytes.count) == 0 else {
-      throw .system("make a memory file of \(bytes.count) bytes", errno: clinux_errno())
+      throw .system(purpose: "make a memory file of \(bytes.count) bytes", errno: clinux_errno())
     }
   }
 
@@ -46,7 +46,7 @@ extension OwnedDescriptor {
     }
     var status = stat()
     guard fstat(rawValue, &status) == 0 else {
-      throw .system("look at file descriptor \(rawValue)", errno: clinux_errno())
+      throw .system(purpose: "look at file descriptor \(rawValue)", errno: clinux_errno())
     }
     // It is sealed, so its size can't change.
     let size = Int(status.st_size)
@@ -69,7 +69,7 @@ extension OwnedDescriptor {
       }
     }
     guard failure == 0 else {
-      throw .system("read the memory file \(rawValue)", errno: failure)
+      throw .system(purpose: "read the memory file \(rawValue)", errno: failure)
     }
     return bytes
   }

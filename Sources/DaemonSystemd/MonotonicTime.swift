@@ -50,7 +50,10 @@ import CLinux
 
   // MARK: Conversions
 
-  /// The time in microseconds, as sd-bus and `MONOTONIC_USEC=` count it.
+  /// The time as a span since the machine has booted.
+  package var sinceBoot: Duration { .nanoseconds(nanoseconds) }
+
+  /// The time in microseconds, as sd-bus counts it.
   package var microseconds: UInt64 { UInt64(max(0, nanoseconds)) / 1000 }
 
   /// Makes a time from microseconds; the distant future where it does not fit.

@@ -15,10 +15,10 @@ public enum NotifyField: Sendable, Hashable {
   case ready
   /// `STOPPING=1` (217): the service is stopping. Since 259 this is final.
   case stopping
-  /// `RELOADING=1` and `MONOTONIC_USEC=` (217, 253): a reload has begun, at this time of `CLOCK_MONOTONIC` in
-  /// microseconds, which must be later than the signal that requested it; by default when it is sent. The manager then
-  /// waits for ``ready``.
-  case reloading(at: UInt64? = nil)
+  /// `RELOADING=1` and `MONOTONIC_USEC=` (217, 253): a reload has begun, at this time of `CLOCK_MONOTONIC`,
+  /// which must be later than the signal that requested it; by default when it is sent. The manager then waits for
+  /// ``ready``.
+  case reloading(at: Duration? = nil)
   /// `STATUS=` (233): a line that `systemctl status` shows. It is escaped as by ``VisibleText/line(_:)``, and cut
   /// to fit the message. An empty text clears it.
   case status(String)
@@ -51,7 +51,7 @@ extension NotifyField {
     case .reloading(let time):
       [
         ("RELOADING", "1"),
-        ("MONOTONIC_USEC", String(time ?? MonotonicTime.now().microseconds)),
+        try Self.line("MONOTONIC_USEC", time ?? MonotonicTime.now().sinceBoot),
       ]
     case .status(let text): [("STATUS", text)]
     case .extendTimeout(let time): [try Self.line("EXTEND_TIMEOUT_USEC", time)]

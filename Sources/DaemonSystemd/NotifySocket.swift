@@ -100,7 +100,7 @@ public struct NotifySocket: Sendable {
     do throws(SystemdError) {
       try send(message, [descriptor], Self.deadline(timeout))
     } catch .system(_, EBADF) {
-      throw .system("store descriptor \(descriptor) as \"\(name)\"", errno: EBADF)
+      throw .system(purpose: "store descriptor \(descriptor) as \"\(name)\"", errno: EBADF)
     }
   }
 
@@ -125,11 +125,12 @@ public struct NotifySocket: Sendable {
       if code == 0 { return }
       // The manager's queue is full, the kernel lacks memory for a moment, or too many descriptors are under way.
       guard [EAGAIN, ENOBUFS, ENOMEM, ETOOMANYREFS].contains(code), let deadline else {
-        throw .system(Self.purpose, errno: code)
+        throw .system(purpose: Self.purpose, errno: code)
       }
       guard deadline.milliseconds > 0 else {
         throw code == EAGAIN
-          ? .timedOut("\(Self.purpose), whose queue is full,") : .system(Self.purpose, errno: code)
+          ? .timedOut(purpose: "\(Self.purpose), whose queue is full,")
+          : .system(purpose: Self.purpose, errno: code)
       }
       usleep(1000)
     }

@@ -74,7 +74,7 @@ package final class PassedDescriptors: Sendable {
     for (number, name) in descriptors {
       let copy = clinux_duplicate(number, 3)
       guard copy >= 0 else {
-        throw .system("duplicate file descriptor \(number)", errno: clinux_errno())
+        throw .system(purpose: "duplicate file descriptor \(number)", errno: clinux_errno())
       }
       let owned = OwnedDescriptor(owning: copy)
       let use = try DescriptorUse(of: owned.rawValue)

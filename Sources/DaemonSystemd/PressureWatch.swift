@@ -94,7 +94,7 @@ package struct PressureWatch: Sendable, Hashable {
 
   /// The error of the last system call.
   private func failure(_ verb: String) -> SystemdError {
-    .system("\(verb) \(path) to watch for pressure", errno: clinux_errno())
+    .system(purpose: "\(verb) \(path) to watch for pressure", errno: clinux_errno())
   }
 }
 
@@ -116,7 +116,7 @@ extension ServiceEnvironment {
 
 package func readProcFile(_ path: String) throws(SystemdError) -> [UInt8] {
   let number = clinux_open(path, O_RDONLY | O_CLOEXEC)
-  guard number >= 0 else { throw .system("open \(path)", errno: clinux_errno()) }
+  guard number >= 0 else { throw .system(purpose: "open \(path)", errno: clinux_errno()) }
   let file = OwnedDescriptor(owning: number)
   var bytes: [UInt8] = []
   var chunk = [UInt8](repeating: 0, count: 16 * 1024)
@@ -124,7 +124,7 @@ package func readProcFile(_ path: String) throws(SystemdError) -> [UInt8] {
     let count = read(file.rawValue, &chunk, chunk.count)
     if count == 0 { return bytes }
     if count < 0, clinux_errno() == EINTR { continue }
-    guard count > 0 else { throw .system("read \(path)", errno: clinux_errno()) }
+    guard count > 0 else { throw .system(purpose: "read \(path)", errno: clinux_errno()) }
     bytes.append(contentsOf: chunk[..<count])
   }
   throw .malformedInput("\(path) is larger than 64 MiB.")

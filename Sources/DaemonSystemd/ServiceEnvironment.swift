@@ -6,7 +6,7 @@ import CLinux
 /// ```swift
 /// let environment = ServiceEnvironment.current
 /// for problem in environment.problems { print(problem) }
-/// let folders = try environment.directories(in: "STATE_DIRECTORY")
+/// let folders = try environment.stateDirectories
 /// let state = folders.first ?? "/var/lib/mydaemon"
 /// ```
 ///
@@ -165,13 +165,35 @@ public struct ServiceEnvironment: Sendable {
 
   // MARK: Directories
 
-  /// Returns the directories that the unit has for the service, in its order; none when the variable is not set.
-  ///
-  /// - Parameter name: The variable: `STATE_DIRECTORY`, for `StateDirectory=`, or `RUNTIME_DIRECTORY`, `CACHE_DIRECTORY`,
-  ///   `LOGS_DIRECTORY`, `CONFIGURATION_DIRECTORY` (systemd 244). A list of absolute paths separated by ':', which none of
-  ///   them can contain.
-  /// - Throws: `malformedVariable` when a path is not absolute.
-  public func directories(in name: String) throws(SystemdError) -> [String] {
+  // Each throws `malformedVariable` when a path is not absolute (systemd 244).
+
+  /// The directories of `StateDirectory=`, in /var/lib: what has to survive. Empty when there are none.
+  public var stateDirectories: [String] {
+    get throws(SystemdError) { try directories(in: "STATE_DIRECTORY") }
+  }
+
+  /// The directories of `RuntimeDirectory=`, in /run, which end with the service. Empty when there are none.
+  public var runtimeDirectories: [String] {
+    get throws(SystemdError) { try directories(in: "RUNTIME_DIRECTORY") }
+  }
+
+  /// The directories of `CacheDirectory=`, in /var/cache. Empty when there are none.
+  public var cacheDirectories: [String] {
+    get throws(SystemdError) { try directories(in: "CACHE_DIRECTORY") }
+  }
+
+  /// The directories of `LogsDirectory=`, in /var/log. Empty when there are none.
+  public var logsDirectories: [String] {
+    get throws(SystemdError) { try directories(in: "LOGS_DIRECTORY") }
+  }
+
+  /// The directories of `ConfigurationDirectory=`, in /etc. Empty when there are none.
+  public var configurationDirectories: [String] {
+    get throws(SystemdError) { try directories(in: "CONFIGURATION_DIRECTORY") }
+  }
+
+  /// A list of absolute paths separated by ':', which none of them can contain.
+  package func directories(in name: String) throws(SystemdError) -> [String] {
     guard let list = self[name] else { return [] }
     guard !list.utf8.contains(0) else { throw malformed(name, "has a NUL byte in it") }
     let parts = list.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
@@ -209,11 +231,8 @@ public struct ServiceEnvironment: Sendable {
     check(try passedDescriptorNames)
     check(try journalStream)
     check(try credentialsDirectory)
-    for name in [
-      "STATE_DIRECTORY", "RUNTIME_DIRECTORY", "CACHE_DIRECTORY", "LOGS_DIRECTORY",
-      "CONFIGURATION_DIRECTORY",
-    ] {
-      check(try directories(in: name))
+    for kind in ["STATE", "RUNTIME", "CACHE", "LOGS", "CONFIGURATION"] {
+      check(try directories(in: "\(kind)_DIRECTORY"))
     }
     check(try pressureWatch)
     if let value = self["DEBUG_INVOCATION"], value != "0", value != "1" {

@@ -18,9 +18,9 @@ public enum SystemdError: Error, Sendable, Hashable, CustomStringConvertible {
   /// The service manager's store may have no room for the descriptor, so nothing was sent.
   case storeFull(name: String, limit: Int)
   /// The operation did not finish in time.
-  case timedOut(String)
-  /// A system call failed; the text is its purpose.
-  case system(String, errno: Int32)
+  case timedOut(purpose: String)
+  /// A system call failed.
+  case system(purpose: String, errno: Int32)
 
   /// Whether the error is a shortage of descriptors or of memory, which is temporary.
   package var isShortage: Bool {

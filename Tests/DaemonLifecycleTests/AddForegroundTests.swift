@@ -17,7 +17,7 @@ import Testing
   /// Returns how the mock has ended, once it has.
   private func ending() async throws -> LifecycleExit {
     for await _ in mock.notifications(of: WillTerminate.self) {}
-    return try #require(mock.ending)
+    return try #require(mock.exitResult)
   }
 
   @Test func partsNeedNoTaskGroupAndKeepTheirPlaces() async throws {
@@ -38,7 +38,7 @@ import Testing
     try await mock.send(.resume)
     try await mock.waitUntilSleeping(2)
     try await mock.send(.terminate).check()
-    #expect(log.all.count == 8 && mock.ending?.exitStatus == 0)
+    #expect(log.all.count == 8 && mock.exitResult?.exitStatus == 0)
     try mock.checkNothingPending()
   }
 
@@ -69,10 +69,10 @@ import Testing
     try await mock.waitUntilSleeping(2)
     await mock.advance(by: .seconds(3))
     try await mock.waitUntilSettled()
-    #expect(mock.ending?.exitStatus == status ?? 0 && mock.ending?.error == nil)
-    let entry = mock.ending?.report["part", DidEnterBackground.self]
+    #expect(mock.exitResult?.exitStatus == status ?? 0 && mock.exitResult?.error == nil)
+    let entry = mock.exitResult?.report["part", DidEnterBackground.self]
     #expect(entry?.outcome == .failed(BadDisk()))
-    #expect(mock.ending?.report.cause.signal == (status == nil ? .sigterm : nil))
+    #expect(mock.exitResult?.report.cause.signal == (status == nil ? .sigterm : nil))
   }
 
   /// A transaction goes on, though it was cancelled: it is committed before the state is saved, and the process exits.
@@ -124,7 +124,7 @@ import Testing
     await mock.advance(by: .seconds(200))
     #expect(log.all == ["begins", "begins", "begins"])
     try await mock.send(.terminate).check()
-    #expect(mock.ending?.exitStatus == 0)
+    #expect(mock.exitResult?.exitStatus == 0)
   }
 
   /// Its post would wait for the pause, which waits for the body.
@@ -221,7 +221,7 @@ import Testing
     await mock.advance(by: .seconds(3))
     try await mock.waitUntilSettled().check()
     #expect(log.all == [seconds == 2 ? "done" : "handed back"])
-    #expect(mock.ending?.exitStatus == 0)
+    #expect(mock.exitResult?.exitStatus == 0)
   }
 
   /// As at a second signal, and whichever of its two tasks ends first.
@@ -253,20 +253,6 @@ import Testing
 
   // MARK: The mock
 
-  @Test func aMockRunsABody() async throws {
-    async let ending = mock.run { [mock] in try await mock.clock.sleep(for: .seconds(1000)) }
-    try await mock.waitUntilSleeping()
-    try await mock.send(.sigterm).check()
-    let report = await ending.report
-    #expect(report.entries.contains { $0.observer == "body" && $0.outcome == .completed })
-    #expect(mock.ending?.exitStatus == 0 && mock.immediateExitStatus == nil)
-  }
-
-  @Test func aBodyThatThrowsEndsTheMock() async throws {
-    let ending = await mock.run { throw BadDisk() }
-    #expect(ending.exitStatus == 74 && ending.error is BadDisk)
-  }
-
   @Test func aReportThrowsItsSentences() async throws {
     let token = mock.observe(ShouldSaveState.self, name: "orders") { _ in throw Failure() }
     let report = try await mock.send(.saveState)
@@ -284,8 +270,8 @@ import Testing
     mock.terminate(because: "the disk is full")
     let report = try await mock.waitUntilSettled()
     #expect(report.problems.isEmpty)
-    #expect("\(try #require(mock.ending).report.cause)" == "the disk is full")
-    #expect(mock.ending?.exitStatus == 0)
+    #expect("\(try #require(mock.exitResult).report.cause)" == "the disk is full")
+    #expect(mock.exitResult?.exitStatus == 0)
   }
 
   /// It comes before that of a hook that failed, as the status of an error does.
@@ -294,7 +280,7 @@ import Testing
     mock.terminate(exitStatus: 3)
     mock.terminate(exitStatus: 4)
     try await mock.waitUntilSettled()
-    #expect(mock.ending?.exitStatus == 3)
+    #expect(mock.exitResult?.exitStatus == 3)
     withExtendedLifetime(token) {}
   }
 
@@ -302,7 +288,7 @@ import Testing
   @Test(arguments: [-1, 256] as [Int32]) func aStatusOfAFailureIsOne(status: Int32) async throws {
     mock.terminate(exitStatus: status)
     try await mock.waitUntilSettled()
-    #expect(mock.ending?.exitStatus == 1)
+    #expect(mock.exitResult?.exitStatus == 1)
   }
 
   // MARK: Probes

@@ -6,8 +6,8 @@ import Testing
 
 @testable import DaemonLifecycle
 
-/// `stopDelay` is part of the stop budget, and `run`'s body serves through it.
-@Suite("Drain: budget and body", .timeLimit(.minutes(5))) struct DrainBudgetTests {
+/// `stopDelay` is part of the stop budget, and a task serves through it.
+@Suite("Drain: budget and tasks", .timeLimit(.minutes(5))) struct DrainBudgetTests {
   private static let sigterm = LifecycleEvent(
     .terminate, cause: LifecycleCause(.signal(.sigterm, pid: 1, uid: 0)))
 
@@ -118,18 +118,17 @@ import Testing
     #expect(observed.log.names.last == "terminated 0")
   }
 
-  // MARK: Body
+  // MARK: Tasks
 
-  @Test func theBodyServesThroughIt() async throws {
+  @Test func aTaskServesThroughIt() async throws {
     let observed = await serving(configuration(.seconds(4)))
     let core = observed.core
     let log = Log()
-    core.start(
-      body: RunBody {
-        do { try await LifecycleClock(keeper: core).sleep(for: .seconds(1000)) } catch {
-          log.add("cancelled")
-        }
-      })
+    core.addTask {
+      do { try await LifecycleClock(keeper: core).sleep(for: .seconds(1000)) } catch {
+        log.add("cancelled")
+      }
+    }
     try await core.waitUntilSleeping(1)
     core.receive(Self.sigterm)
     await core.advance(by: .milliseconds(3999))
@@ -140,20 +139,18 @@ import Testing
     #expect(observed.log.names.last == "terminated 0")
   }
 
-  @Test(arguments: [false, true])
-  func aBodyThatEndsEndsIt(throwing: Bool) async {
+  @Test func aTaskThatFailsEndsIt() async {
     let observed = await serving(configuration(.seconds(4)))
     let core = observed.core
     let gate = Gate()
-    core.start(
-      body: RunBody {
-        await gate.wait()
-        if throwing { throw Failure() }
-      })
+    core.addTask {
+      await gate.wait()
+      throw Failure()
+    }
     core.receive(Self.sigterm)
     gate.open()
     // Without the clock.
     let exit = await core.untilTerminated()
-    #expect(exit.exitStatus == (throwing ? 1 : 0) && exit.report.cause.signal == .sigterm)
+    #expect(exit.exitStatus == 1 && exit.report.cause.signal == .sigterm)
   }
 }

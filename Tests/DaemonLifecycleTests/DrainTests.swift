@@ -42,12 +42,12 @@ import Testing
     mock.inject(.sigterm)
     #expect(!isReady, "at once")
     await mock.advance(by: .milliseconds(4999))
-    #expect(mock.state == .foreground && log.all == [] && mock.ending == nil)
+    #expect(mock.state == .foreground && log.all == [] && mock.exitResult == nil)
     #expect(throws: MockLifecycleSubject.PendingError.self) { try mock.checkNothingPending() }
     await mock.advance(by: .milliseconds(1))
     try await mock.waitUntilSettled()
     #expect(log.all == Self.down)
-    #expect(mock.ending?.exitStatus == 0 && mock.ending?.report.cause.signal == .sigterm)
+    #expect(mock.exitResult?.exitStatus == 0 && mock.exitResult?.report.cause.signal == .sigterm)
     try mock.checkNothingPending()
   }
 
@@ -62,7 +62,7 @@ import Testing
     #expect(report.problems.isEmpty)
     try await mock.send(.checkHealth)
     try await mock.send(.sigusr2)
-    #expect(log.all == ["it save", "it reload", "news"] && mock.ending == nil && !isReady)
+    #expect(log.all == ["it save", "it reload", "news"] && mock.exitResult == nil && !isReady)
     await mock.advance(by: .seconds(5))
     try await mock.waitUntilSettled()
     #expect(log.all.suffix(3) == Self.down)
@@ -76,7 +76,7 @@ import Testing
     mock.terminate()
     await mock.advance(by: .seconds(5))
     try await mock.waitUntilSettled()
-    #expect(mock.ending?.exitStatus == 74 && mock.ending?.report.cause.signal == .sigterm)
+    #expect(mock.exitResult?.exitStatus == 74 && mock.exitResult?.report.cause.signal == .sigterm)
   }
 
   // MARK: What ends it early
@@ -94,7 +94,7 @@ import Testing
     await mock.advance(by: .seconds(3))
     try await mock.waitUntilSettled()
     #expect(log.all == ["slow"] + Self.down)
-    #expect(mock.ending?.exitStatus == 0 && mock.ending?.report.cause.signal == .sigterm)
+    #expect(mock.exitResult?.exitStatus == 0 && mock.exitResult?.report.cause.signal == .sigterm)
   }
 
   @Test func aCallDrainsToo() async throws {
@@ -105,7 +105,7 @@ import Testing
     #expect(!isReady && log.all == [])
     mock.inject(.sigterm)
     try await mock.waitUntilSettled()
-    #expect(log.all == Self.down && mock.ending?.exitStatus == 0)
+    #expect(log.all == Self.down && mock.exitResult?.exitStatus == 0)
   }
 
   @Test(arguments: [LifecycleRequest.pause(for: .operator), .sleep])
@@ -114,7 +114,7 @@ import Testing
     mock.inject(.sigterm)
     mock.inject(kind)
     try await mock.waitUntilSettled()
-    #expect(log.all == Self.down && mock.ending?.report.cause.signal == .sigterm)
+    #expect(log.all == Self.down && mock.exitResult?.report.cause.signal == .sigterm)
   }
 
   // MARK: When there is none
@@ -122,7 +122,7 @@ import Testing
   @Test func aDaemonInTheBackgroundEndsAtOnce() async throws {
     let mock = try await listened(mock(.background))
     try await mock.send(.sigterm)
-    #expect(mock.ending?.exitStatus == 0)
+    #expect(mock.exitResult?.exitStatus == 0)
   }
 
   @Test func soDoesOneThatIsAboutToPause() async throws {
@@ -136,7 +136,7 @@ import Testing
     mock.inject(.sigterm)
     gate.open()
     try await mock.waitUntilSettled()
-    #expect(mock.ending?.exitStatus == 0)
+    #expect(mock.exitResult?.exitStatus == 0)
   }
 
   // MARK: systemd

@@ -58,7 +58,7 @@ import Testing
     mock.inject(.sigterm)
     // Not only as the daemon ends.
     try await eventually { log.all.contains("server finishes") && log.all.contains("save") }
-    #expect(mock.ending == nil)
+    #expect(mock.exitResult == nil)
     await mock.advance(by: .seconds(1))
     try await mock.waitUntilSettled()
     for task in tasks { await task.value }
@@ -73,18 +73,18 @@ import Testing
     try await mock.waitUntilSleeping()
     #expect(log.all == ["server finishes"])
     await mock.advance(by: .milliseconds(19_999))
-    #expect(mock.ending == nil)
+    #expect(mock.exitResult == nil)
     await mock.advance(by: .milliseconds(1))
     try await mock.waitUntilSettled()
     await task.value
     let entry = try #require(
-      mock.ending?.report.entries.first { $0.notification == DidEnterBackground.self })
+      mock.exitResult?.report.entries.first { $0.notification == DidEnterBackground.self })
     #expect(entry.observer == "server")
     guard case .timedOut = entry.outcome else {
       Issue.record("\(entry)")
       return
     }
-    #expect(mock.ending?.exitStatus == 124)
+    #expect(mock.exitResult?.exitStatus == 124)
     #expect(log.all == ["server finishes", "server returned"])
   }
 
@@ -109,7 +109,7 @@ import Testing
     await mock.advance(by: .seconds(3))
     try await mock.waitUntilSettled()
     await task.value
-    #expect(mock.ending?.exitStatus == 0)
+    #expect(mock.exitResult?.exitStatus == 0)
   }
 
   /// Cut to what the stop leaves: 20 s less 2 s for the exit, and a grace. Nobody saves.
@@ -126,11 +126,11 @@ import Testing
     await mock.advance(by: .seconds(18))
     try await mock.waitUntilSettled()
     await task.value
-    #expect(mock.ending != nil && log.all.last == "server returned")
+    #expect(mock.exitResult != nil && log.all.last == "server returned")
     // It was the pause's to finish, so its report names who was cut off; and the stop's to wait for it.
-    let paused = try #require(mock.ending?.overtakenPause)
+    let paused = try #require(mock.exitResult?.overtakenPause)
     #expect(paused.cause.signal == .sigusr1 && paused.problems.map(\.observer) == ["server"])
-    #expect(mock.ending?.exitStatus == 124)
+    #expect(mock.exitResult?.exitStatus == 124)
   }
 
   @Test func serversOfAConcurrentPhaseEndTogether() async throws {
@@ -143,7 +143,7 @@ import Testing
     await mock.advance(by: .seconds(15))
     try await mock.waitUntilSettled()
     for task in tasks { await task.value }
-    #expect(mock.ending?.exitStatus == 0)
+    #expect(mock.exitResult?.exitStatus == 0)
     #expect(log.all.filter { $0.hasSuffix("has answered") }.count == 2)
   }
 
@@ -198,7 +198,7 @@ import Testing
     await mock.advance(by: .seconds(seconds))
     try await mock.waitUntilSettled()
     await task.value
-    #expect(mock.ending?.exitStatus == 0)
+    #expect(mock.exitResult?.exitStatus == 0)
     #expect(log.all.contains("server has answered"))
   }
 
@@ -222,10 +222,10 @@ import Testing
     #expect(report.problems.map { Int($0.duration / .seconds(1)) } == [6, 3])
   }
 
-  // MARK: The body of run
+  // MARK: Tasks
 
   /// Requests may need what runs beside them, a database client for one.
-  @Test func whatRunsInTheBodyOutlivesTheDrain() async throws {
+  @Test func whatRunsThroughoutOutlivesTheDrain() async throws {
     let observed = ObservedCore(LifecycleConfiguration(exitGrace: nil, logging: .off))
     let core = observed.core
     let gate = Gate()
@@ -236,18 +236,17 @@ import Testing
         log.add("drained")
       }))
     _ = await core.launch()
-    core.start(
-      body: RunBody {
-        do { try await LifecycleClock(keeper: core).sleep(for: .seconds(1000)) } catch {
-          log.add("body cancelled")
-          throw error
-        }
-      })
+    core.addTask {
+      do { try await LifecycleClock(keeper: core).sleep(for: .seconds(1000)) } catch {
+        log.add("task cancelled")
+        throw error
+      }
+    }
     core.receive(LifecycleEvent(.terminate))
     try await eventually { log.all == ["drains"] }
     gate.open()
     try await eventually { log.all.count == 3 }
-    #expect(log.all == ["drains", "drained", "body cancelled"])
+    #expect(log.all == ["drains", "drained", "task cancelled"])
   }
 }
 

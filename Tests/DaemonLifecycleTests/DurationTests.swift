@@ -39,7 +39,7 @@ import Testing
       await mock.advance(by: .seconds(1))
       mock.inject(.sigterm)
       await mock.advance(by: .seconds(1000))
-      #expect(mock.ending != nil, "setting \(index)")
+      #expect(mock.exitResult != nil, "setting \(index)")
     }
   }
 
@@ -50,7 +50,7 @@ import Testing
     }
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(1000))
-    #expect(mock.ending != nil)
+    #expect(mock.exitResult != nil)
   }
 
   /// Nor is the clock turned for ever.
@@ -69,7 +69,7 @@ import Testing
       mock.inject(.sigterm)
       await mock.advance(by: .seconds(1000))
       try await mock.waitUntilSettled()
-      #expect(mock.ending != nil, "begins ready: \(isReady)")
+      #expect(mock.exitResult != nil, "begins ready: \(isReady)")
     }
   }
 
@@ -81,7 +81,7 @@ import Testing
         cancellationGrace: long, stopTimeout: long, saveReserve: long, logging: .off))
     for _ in 1...30 { mock.on(DidEnterBackground.self, timeout: long) { _ in } }
     try await mock.send(.sigterm).check()
-    #expect(mock.ending?.exitStatus == 0)
+    #expect(mock.exitResult?.exitStatus == 0)
   }
 
   /// It would lengthen what others limit, and so be a limit for nothing.

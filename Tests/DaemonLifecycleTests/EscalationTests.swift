@@ -70,11 +70,11 @@ import Testing
   @Test func aThirdSignalAfterTheEndKeepsTheStatus() async throws {
     let mock = MockLifecycleSubject()
     try await mock.send(.sigterm)
-    #expect(mock.ending?.exitStatus == 0)
+    #expect(mock.exitResult?.exitStatus == 0)
     for _ in 0..<2 {
       await mock.advance(by: .seconds(2))
       mock.inject(.sigterm)
     }
-    #expect(mock.immediateExitStatus == 0 && mock.ending?.exitStatus == 0)
+    #expect(mock.immediateExitStatus == 0 && mock.exitResult?.exitStatus == 0)
   }
 }

@@ -70,7 +70,7 @@ import Testing
     try await mock.send(.sigterm)
     try await task.value
     #expect(log.all == ["begins", "begins", "begins", "returned"])
-    let exit = try #require(mock.ending)
+    let exit = try #require(mock.exitResult)
     #expect(exit.exitStatus == 0 && exit.report.problems.map(\.observer) == ["body"])
     #expect(exit.report.timeline.contains("threw: Failure()"))
     #expect(!exit.report.timeline.contains("!"))

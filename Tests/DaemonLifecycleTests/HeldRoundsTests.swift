@@ -87,7 +87,7 @@ import Testing
     #expect(outcomes(try await mock.send(signal)) == [nil, nil])
     let end = try await mock.send(.sigterm)
     try await task.value
-    #expect(log.all == ["polls"] && end.problems.isEmpty && mock.ending?.exitStatus == 0)
+    #expect(log.all == ["polls"] && end.problems.isEmpty && mock.exitResult?.exitStatus == 0)
   }
 
   /// Nobody sends a second SIGUSR2. Until it has worked the daemon is not ready, which the log says once.

@@ -78,7 +78,7 @@ private struct Opaque {}
       .sleep, .wakeUp, .reload, .pressure, .checkHealth, .terminate,
     ]
     for request in requests { try await mock.send(request) }
-    #expect(mock.ending?.exitStatus == 0)
+    #expect(mock.exitResult?.exitStatus == 0)
     #expect(Set(observer.received.all) == Set(names))
   }
 

@@ -11,18 +11,23 @@ import Testing
 
 /// The list of interfaces, what is said of those that can't be used, and one that an author makes.
 @Suite struct InterfaceTests {
-  @Test func ofEqualOnesTheLastCounts() {
-    let interfaces: [LifecycleInterface] =
+  @Test func eachIsThereOnce() {
+    var interfaces: LifecycleInterfaces =
       .standard + [.signals([:]), .readinessFile("/a"), .readinessFile("/b"), .readinessFile("/a")]
-    #expect(interfaces.distinct.count == [LifecycleInterface].standard.count + 2)
+    interfaces += [.readinessFile("/b")]
+    #expect(interfaces.all.count == LifecycleInterfaces.standard.all.count + 2)
     var configuration = LifecycleConfiguration(interfaces: interfaces)
     #expect(configuration.signals[.sigterm] == nil)
     configuration.signals[.sighup] = .reload
     configuration.logging = .off
-    #expect(configuration.interfaces.distinct.count == interfaces.distinct.count)
+    #expect(configuration.interfaces.all.count == interfaces.all.count)
     #expect(configuration.signals.signals == [.sighup] && configuration.logging == .off)
-    configuration.interfaces.removeAll { $0 == .log() || $0 == .signals() }
-    #expect(configuration.signals.signals == [] && configuration.logging == .off)
+    for interface: LifecycleInterface in [.log(), .signals(), .readinessFile("/a")] {
+      configuration.interfaces.remove(interface)
+    }
+    #expect(configuration.signals.signals == [] && configuration.logging == .problems)
+    #expect(!configuration.interfaces.contains(.readinessFile("/a")))
+    #expect(configuration.interfaces.contains(.readinessFile("/b")))
     let given = LifecycleConfiguration(signals: [:], logging: .off, interfaces: .plain)
     #expect(given.signals.signals == [] && given.logging == .off)
   }
@@ -35,6 +40,15 @@ import Testing
     #expect(problems([.sigquit: .describe]).first?.hasPrefix("SIGTERM is not in the ") == true)
     // One without any is meant so.
     for map: SignalMap in [.standard, [:], [.sigterm: .describe]] { #expect(problems(map) == []) }
+  }
+
+  /// A list of one's own: no signal would ever arrive.
+  @Test func aListWithoutSignalsIsSaid() {
+    func problems(_ interfaces: LifecycleInterfaces) -> [String] {
+      LifecycleWiring(LifecycleConfiguration(interfaces: interfaces)).problems
+    }
+    #expect(problems([.readinessFile("/run/a")]).first?.hasPrefix("No signals are handled") == true)
+    #expect(problems([.signals([:])]) == [] && problems(.plain) == [])
   }
 
   /// It works during a pause, and is cancelled at the end. What it asks for during the launch waits.

@@ -133,10 +133,10 @@ import Testing
 
   @Test func aReadinessFileOfTheSamePathIsAProblem() {
     let same = LifecycleConfiguration(
-      interfaces: [.readinessFile("/run/a"), .livenessFile("/run/a")])
+      interfaces: .plain + [.readinessFile("/run/a"), .livenessFile("/run/a")])
     #expect(LifecycleWiring(same).problems.count == 1)
     let apart = LifecycleConfiguration(
-      interfaces: [.readinessFile("/run/a"), .livenessFile("/run/b")])
+      interfaces: .plain + [.readinessFile("/run/a"), .livenessFile("/run/b")])
     #expect(LifecycleWiring(apart).problems.isEmpty)
   }
 }

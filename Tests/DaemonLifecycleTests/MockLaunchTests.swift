@@ -17,35 +17,29 @@ import Testing
     let mock = MockLifecycleSubject(state: state)
     #expect(mock.state == state)
     try await mock.waitUntilSettled()
-    #expect(mock.state == state && (mock.ending != nil) == (state == .terminated))
+    #expect(mock.state == state && (mock.exitResult != nil) == (state == .terminated))
     if state == .terminated { for await _ in mock.reports() {} }
   }
 
-  @Test func aBodyBeginsAfterIt() async throws {
+  @Test func aTaskBeginsAfterIt() async throws {
     mock.on(DidFinishLaunching.self) { [log, clock = mock.clock] _ in
       try await clock.sleep(for: .seconds(1))
       log.add("launched")
     }
-    async let ending = mock.run { [log] in log.add("body") }
-    try await mock.waitUntilSleeping()
+    mock.addTask(mayReturn: true) { [log] in log.add("task") }
     await mock.advance(by: .seconds(1))
-    let end = await ending
-    #expect(end.exitStatus == 0)
-    #expect(log.all == ["launched", "body"])
+    try await mock.waitUntilSettled()
+    try await eventually { [log] in log.all == ["launched", "task"] }
   }
 
-  @Test(arguments: [true, false]) func oneThatFailsEndsTheDaemon(hasBody: Bool) async throws {
+  @Test func oneThatFailsEndsTheDaemon() async throws {
     mock.on(DidFinishLaunching.self) { _ in throw Failure() }
     mock.addForeground(name: "work") { [log] in log.add("work") }
-    if hasBody {
-      let ending = await mock.run { [log] in log.add("body") }
-      #expect(ending.exitStatus == 70)
-    } else {
-      await #expect(throws: MockLifecycleSubject.PendingError.self) {
-        try await mock.waitUntilInForeground()
-      }
+    mock.addTask { [log] in log.add("task") }
+    await #expect(throws: MockLifecycleSubject.PendingError.self) {
+      try await mock.waitUntilInForeground()
     }
-    #expect(mock.ending?.exitStatus == 70 && log.all.isEmpty)
+    #expect(mock.exitResult?.exitStatus == 70 && log.all.isEmpty)
   }
 
   /// The hook that it holds back would release it.
@@ -91,11 +85,11 @@ import Testing
     mock.on(DidFinishLaunching.self) { [mock] _ in mock.terminate(exitStatus: 3) }
     mock.on(WillEnterForeground.self) { [log] _ in log.add("foreground") }
     try await mock.waitUntilSettled()
-    #expect(mock.ending?.exitStatus == 3 && log.all.isEmpty)
+    #expect(mock.exitResult?.exitStatus == 3 && log.all.isEmpty)
   }
 
   @Test func aClosedTerminalIsAStop() async throws {
     try await mock.send(.sighup, fromPID: 0, uid: 0)
-    #expect(mock.ending?.exitStatus == 0)
+    #expect(mock.exitResult?.exitStatus == 0)
   }
 }

@@ -38,14 +38,14 @@ import Testing
       await mock.advance(by: .milliseconds(time))
     }
     try await mock.waitUntilSettled()
-    let timeline = LifecycleTimeline(try #require(mock.ending?.report))
+    let timeline = LifecycleTimeline(try #require(mock.exitResult?.report))
     #expect(
       timeline.description == """
         terminate (SIGTERM from pid 1 uid 0) in 300 ms of 90 s
           Sleeper 2  |   ####                60 ms  paused, saved
           Sleeper    |###    #############  240 ms  paused, saved (200 ms)
         """)
-    #expect(mock.ending?.report.span?.budget == .seconds(90))
+    #expect(mock.exitResult?.report.span?.budget == .seconds(90))
   }
 
   @Test func concurrentHooksLieSideBySide() async throws {
@@ -59,7 +59,7 @@ import Testing
     try await mock.waitUntilSleeping(2)
     await mock.advance(by: .milliseconds(100))
     try await mock.waitUntilSettled()
-    let report = try #require(mock.ending?.report)
+    let report = try #require(mock.exitResult?.report)
     let timeline = LifecycleTimeline(report)
     #expect(timeline.duration == .milliseconds(100))
     #expect(Set(timeline.rows.map(\.duration)) == [.milliseconds(50), .milliseconds(100)])
@@ -78,7 +78,7 @@ import Testing
     await mock.advance(by: .seconds(5))
     try await mock.waitUntilSettled()
     #expect(
-      mock.ending?.report.timeline == """
+      mock.exitResult?.report.timeline == """
         terminate (SIGTERM from pid 1 uid 0) in 10 s of 90 s
           (stopDelay)  |##########            5 s  served on
           Sleeper      |          ##########  5 s  paused, saved
@@ -96,7 +96,7 @@ import Testing
     await mock.advance(by: .seconds(2))
     try await mock.waitUntilSettled()
     #expect(
-      mock.ending?.report.timeline == """
+      mock.exitResult?.report.timeline == """
         terminate (SIGTERM from pid 1 uid 0) in 2 s of 90 s
           (reload)  |####################   2 s  had to end first
           Sleeper   |                      0 ms  saved
@@ -114,7 +114,7 @@ import Testing
     mock.inject(.sigterm)
     try await mock.waitUntilSettled()
     #expect(
-      mock.ending?.report.timeline == """
+      mock.exitResult?.report.timeline == """
         terminate (SIGTERM from pid 1 uid 0) in 2 s of 14 s, hurried by a second signal, 1 of 2 hooks failed
         ! Sleeper  |xxxxxxxxxxxxxxxxxxxx  2 s  pause timed out, saved
         """)

@@ -24,15 +24,16 @@ import Testing
     var queue = NotifyQueue()
     queue.append([.ready, .status("a")])
     for number in 1...1000 as ClosedRange<UInt64> {
-      queue.append([.reloading(at: number), .status("reloading")])
+      queue.append([.reloading(at: .microseconds(number)), .status("reloading")])
       queue.append([.custom(name: "RESTART_RESET", value: "1")])
       queue.append([.ready, .status("\(number)")])
     }
-    queue.append([.reloading(at: 1001)])
+    queue.append([.reloading(at: .microseconds(1001))])
     #expect(
       sent(queue) == [
         [.ready, .status("a")],
-        [.custom(name: "RESTART_RESET", value: "1"), .status("1000")], [.reloading(at: 1001)],
+        [.custom(name: "RESTART_RESET", value: "1"), .status("1000")],
+        [.reloading(at: .microseconds(1001))],
       ])
   }
 
@@ -45,7 +46,7 @@ import Testing
       queue.append([.extendTimeout(.seconds(number))])
       queue.append([.custom(name: "RESTART_RESET", value: "1")])
     }
-    queue.append([.reloading(at: 1), .status("b")])
+    queue.append([.reloading(at: .microseconds(1)), .status("b")])
     queue.append([.ready])
     queue.append([.stopping])
     queue.append([.exitStatus(0), .status("c")])
@@ -57,7 +58,7 @@ import Testing
           .watchdog, .status("1000"), .extendTimeout(.seconds(1000)),
           .custom(name: "RESTART_RESET", value: "1"),
         ],
-        [.reloading(at: 1), .status("b")], [.ready], [.stopping],
+        [.reloading(at: .microseconds(1)), .status("b")], [.ready], [.stopping],
         [.exitStatus(0), .status("c"), .watchdog],
       ])
   }

@@ -21,7 +21,7 @@ import Testing
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(10))
     try await mock.waitUntilSettled()
-    #expect(log.all.contains("saver save") && mock.ending?.exitStatus == 124)
+    #expect(log.all.contains("saver save") && mock.exitResult?.exitStatus == 124)
     gate.open()
   }
 

@@ -218,7 +218,7 @@ import Testing
       for step in ["ShouldSaveState", "ShouldReload"] where delivered.dropFirst(2).first == step {
         delivered.remove(at: 2)
       }
-      #expect(delivered == steps && mock.ending?.exitStatus == 0, "run \(run)")
+      #expect(delivered == steps && mock.exitResult?.exitStatus == 0, "run \(run)")
     }
   }
 

@@ -65,7 +65,7 @@ import Testing
     let watch = observe(mock)
     try await mock.launch()
     try await mock.waitUntilSettled()
-    #expect(mock.ending?.exitStatus == 70)
+    #expect(mock.exitResult?.exitStatus == 70)
     #expect(!log.all.contains { $0.hasSuffix(" ready") && !$0.hasSuffix("not ready") })
     #expect(!isReady)
     withExtendedLifetime(watch) {}

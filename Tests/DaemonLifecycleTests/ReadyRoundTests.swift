@@ -79,7 +79,7 @@ import Testing
     let launch = try await mock.launch()
     #expect(launch["server", WillEnterForeground.self]?.outcome == .failed(Failure()))
     try await mock.waitUntilSettled()
-    let ending = try #require(mock.ending)
+    let ending = try #require(mock.exitResult)
     #expect(ending.exitStatus == 70 && "\(ending.report.cause)" == "the launch failed")
   }
 
@@ -112,8 +112,8 @@ import Testing
     #expect(
       try await launch.value.problems.map(\.outcome)
         == [isLate ? .timedOut : .failed(BadConfiguration())])
-    try await eventually { mock.ending != nil }
-    #expect(mock.ending?.exitStatus == 78)
+    try await eventually { mock.exitResult != nil }
+    #expect(mock.exitResult?.exitStatus == 78)
     try await eventually { manager.service.statusText.hasPrefix("ended with status 78") }
     #expect(manager.service.statusText.contains("the launch failed; "))
     #expect(manager.service.statusText.contains(": BadConfiguration()"))
@@ -129,7 +129,7 @@ import Testing
     port.isTaken.withLock { $0 = true }
     let resume = try await mock.send(.resume)
     #expect(resume["server", WillEnterForeground.self]?.outcome == .failed(Failure()))
-    #expect(!mock.core.isReady && mock.ending == nil)
+    #expect(!mock.core.isReady && mock.exitResult == nil)
     port.isTaken.withLock { $0 = false }
     await mock.advance(by: .seconds(1))
     // Its body runs on Swift's pool, which may be busy.
@@ -165,7 +165,7 @@ import Testing
     try await mock.waitUntilSleeping()
     await mock.advance(by: .seconds(2))
     try await mock.send(.terminate)
-    #expect(log.all == ["begins"] && mock.ending?.exitStatus == 0)
+    #expect(log.all == ["begins"] && mock.exitResult?.exitStatus == 0)
     try mock.checkNothingPending()
   }
 
@@ -177,7 +177,7 @@ import Testing
     try await mock.waitUntilSleeping()
     mock.inject(.sigterm)
     _ = try await launch.value
-    #expect(log.all == ["begins"] && mock.ending?.exitStatus == 0)
+    #expect(log.all == ["begins"] && mock.exitResult?.exitStatus == 0)
     try mock.checkNothingPending()
   }
 

@@ -74,7 +74,7 @@ import Testing
     try await mock.waitUntilSettled()
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(4))
-    #expect(mock.ending?.exitStatus == 124)
+    #expect(mock.exitResult?.exitStatus == 124)
     gate.open()
     try await mock.waitUntilSettled()
   }
@@ -122,8 +122,8 @@ import Testing
     try await mock.waitUntilSettled()
     // What has no hook for the launch has nothing to restore.
     #expect(log.all == ["healthy launch", "saves", "healthy save", "healthy terminate"])
-    #expect(mock.ending?.exitStatus == 70)
-    #expect(mock.ending?.failedLaunch?.problems.count == 1)
+    #expect(mock.exitResult?.exitStatus == 70)
+    #expect(mock.exitResult?.failedLaunch?.problems.count == 1)
   }
 
   /// The transition that was held back became part of the termination's report, and of the exit's code.
@@ -137,8 +137,8 @@ import Testing
       }))
     try await mock.send(.sigusr1)
     try await mock.send(.terminate)
-    #expect(mock.ending?.exitStatus == 0)
-    #expect(mock.ending?.report.problems.isEmpty == true)
+    #expect(mock.exitResult?.exitStatus == 0)
+    #expect(mock.exitResult?.report.problems.isEmpty == true)
     #expect(
       mock.reports.filter { !$0.problems.isEmpty }.map { "\($0.cause)" } == [
         "SIGUSR1 from pid 1 uid 0"

@@ -97,7 +97,7 @@ import Testing
     try await mock.waitUntilSettled()
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(100))
-    #expect(mock.ending?.exitStatus == 124)
+    #expect(mock.exitResult?.exitStatus == 124)
     #expect(gone.value == 0)
     ends.open()
     try await areGone()

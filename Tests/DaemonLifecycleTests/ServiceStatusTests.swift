@@ -78,7 +78,7 @@ import Testing
     launch()
     #expect(
       tell(.began(.reload, Self.signal, at: time))
-        == [.reloading(at: 42), .status("reloading: SIGHUP from pid 1 uid 0")])
+        == [.reloading(at: time.sinceBoot), .status("reloading: SIGHUP from pid 1 uid 0")])
     #expect(
       tell(.ended(.reload, report(Self.signal), .zero, snapshot(.foreground)))
         == [.ready, .status("foreground since 12:00 (launch); reloaded 12:00")])
@@ -201,7 +201,7 @@ import Testing
   @Test mutating func anUnmappedReloadIsAnsweredAtOnce() {
     launch()
     let fields = tell(.unmappedReload(at: time))
-    #expect(fields.prefix(2) == [.reloading(at: 42), .ready])
+    #expect(fields.prefix(2) == [.reloading(at: time.sinceBoot), .ready])
     #expect("\(fields)".contains("the signal map has no reload"))
   }
 

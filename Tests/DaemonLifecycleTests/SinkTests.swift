@@ -81,11 +81,14 @@ struct ObservedCore {
     let begun = Mutex(0)
     let gate = Semaphore()
     var configuration = LifecycleConfiguration()
-    configuration.trace = {
-      begun.withLock { $0 += 1 }
-      gate.wait()
-      return ["it waits"]
-    }
+    configuration.interfaces.append(
+      LifecycleInterface(
+        "traces",
+        .traces {
+          begun.withLock { $0 += 1 }
+          gate.wait()
+          return ["it waits"]
+        }))
     let observed = ObservedCore(configuration)
     func count(_ text: String) -> Int {
       observed.log.all.count { if case .info("Described: \(text).") = $0 { true } else { false } }
@@ -258,5 +261,9 @@ struct ObservedCore {
 }
 
 extension LifecycleCore {
+  func addTask(_ body: @escaping @Sendable () async throws -> Void) {
+    add(WorkRunner(self, .given("task")) { _ in try await body() }, WorkOptions(form: .task))
+  }
+
   var clockForTesting: LifecycleClock { LifecycleClock(keeper: self) }
 }

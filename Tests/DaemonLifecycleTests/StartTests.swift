@@ -50,7 +50,7 @@ import Testing
     let observed = ObservedCore()
     let gate = Gate()
     let core = observed.core
-    let run = Task { try await core.run(after: RunBody { await gate.wait() }) }
+    let run = Task { try await core.run(after: SetUpBody { await gate.wait() }) }
     try await eventually { core.sleeperCount == 1 }
     await core.advance(by: .milliseconds(4999))
     #expect(observed.log.names == [])

@@ -54,7 +54,8 @@ import Testing
     let log = Log()
     subject.addObserver(Listener("a", log))
     subject.terminate()
-    let result = try await subject.run { log.add("body") }
+    subject.addTask { log.add("task") }
+    let result = try await subject.run()
     #expect(result.exitStatus == 0)
     #expect(log.all.isEmpty)
   }

@@ -25,8 +25,8 @@ import Testing
 
   /// A subject whose core is given.
   final class Subject: LifecycleObservable {
-    let core: LifecycleCore
-    init(_ core: LifecycleCore) { self.core = core }
+    let _core: LifecycleCore
+    init(_ core: LifecycleCore) { _core = core }
   }
 
   private func asked(

@@ -65,8 +65,8 @@ import Testing
       if number > 1 { continuation.yield(9) }
       await mock.advance(by: .seconds(1))
     }
-    try await eventually { mock.ending != nil }
-    #expect(log.all == ["1", "2", "3", "4", "5"] && mock.ending?.exitStatus == 0)
+    try await eventually { mock.exitResult != nil }
+    #expect(log.all == ["1", "2", "3", "4", "5"] && mock.exitResult?.exitStatus == 0)
   }
 
   /// Its time is over, and it throws out of its loop: the rest is the stream's, for the save or the next round.
@@ -100,7 +100,7 @@ import Testing
       try await mock.send(.resume).check()
     }
     try await end(by: .terminate)
-    try await eventually { mock.ending != nil }
+    try await eventually { mock.exitResult != nil }
     let taken = (limit == nil ? 1 : 2) * (isPaused ? 2 : 1)
     #expect(log.all == (1...6).map { $0 <= taken ? "\($0)" : "\($0) kept" })
   }
@@ -145,7 +145,7 @@ import Testing
     let launch = try await mock.launch()
     #expect(launch.problems.map(\.why) == (mayReturn ? [] : [": ended before it was ready"]))
     try await mock.waitUntilSettled()
-    #expect(mock.ending?.exitStatus == (mayReturn ? nil : 70) && mock.isReady == mayReturn)
+    #expect(mock.exitResult?.exitStatus == (mayReturn ? nil : 70) && mock.isReady == mayReturn)
   }
 
   /// Its start has another limit than its drain.
@@ -259,6 +259,6 @@ import Testing
     await mock.advance(by: .seconds(1))
     try await eventually { log.all.count == 2 }
     try await mock.send(.terminate).check()
-    #expect(mock.ending?.exitStatus == 0)
+    #expect(mock.exitResult?.exitStatus == 0)
   }
 }

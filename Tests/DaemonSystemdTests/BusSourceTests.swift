@@ -173,7 +173,7 @@ struct BusSourceTests {
   /// The job, its type, and what is learnt.
   private static let jobs: [([BusWireValue], BusPeer.Reaction, String)] = [
     (job(7), .reply([.variant(.string("restart"))]), "job restart"),
-    (job(7), .reply([.variant(.string("verify\n"))]), "job other(\"verify\\\\n\")"),
+    (job(7), .reply([.variant(.string("verify\n"))]), "job verify\\n"),
     (job(0), .silence, "no job"), ([.string("x")], .silence, "no job"),
     // It is over between the two calls.
     (job(7), .error("org.freedesktop.DBus.Error.UnknownObject", "gone"), "no job"),

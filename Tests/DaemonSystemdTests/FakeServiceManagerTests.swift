@@ -31,7 +31,7 @@ import Testing
     #expect(try await manager.next(containing: "READY")["STATUS"] == "two")
     #expect(try await manager.next()["STATUS"] == "three")
     try send("STATUS=four", to: manager)
-    #expect(try await manager.next(containing: "STATUS", "four").lines == ["STATUS=four"])
+    #expect(try await manager.next(containing: "STATUS=four").lines == ["STATUS=four"])
     #expect(manager.messages.count == 4)
     async let waited = manager.next(containing: "READY")
     try send("READY=1", to: manager)
@@ -100,7 +100,7 @@ import Testing
   @Test func aReloadStampedBeforeItsRequestIsIgnored() throws {
     let manager = try FakeServiceManager()
     let notify = try NotifySocket(address: manager.address)
-    let early = NotifyField.reloading(at: 1)
+    let early = NotifyField.reloading(at: .microseconds(1))
     manager.willRequestReload()
     try notify.send([.ready])
     try notify.send([early])

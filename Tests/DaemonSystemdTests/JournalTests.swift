@@ -124,7 +124,7 @@ private final class Lines: Sendable {
     let id = JournalWriter.droppedMessageID
     #expect(
       after == [
-        "MESSAGE=\(message)\nPRIORITY=4\nMESSAGE_ID=\(id)\n\(identifier)DROPPED_ENTRIES=2\n",
+        "MESSAGE=\(message)\nPRIORITY=4\nMESSAGE_ID=\(id)\n\(identifier)LIFECYCLE_DROPPED=2\n",
         "MESSAGE=after\nPRIORITY=6\n\(identifier)",
       ])
   }
@@ -143,8 +143,8 @@ private final class Lines: Sendable {
     #expect(write("the end"))
     entries += try fake.receiveAll()
     let reported = entries.compactMap { entry in
-      entry.split(separator: "\n").first { $0.hasPrefix("DROPPED_ENTRIES=") }
-        .flatMap { Int($0.dropFirst("DROPPED_ENTRIES=".count)) }
+      entry.split(separator: "\n").first { $0.hasPrefix("LIFECYCLE_DROPPED=") }
+        .flatMap { Int($0.dropFirst("LIFECYCLE_DROPPED=".count)) }
     }
     #expect(entries.count - reported.count == taken + 1)
     #expect(taken + reported.reduce(0, +) == 2000)

@@ -15,7 +15,7 @@ import Testing
   private static let lines: [(NotifyField, String)] = [
     (.ready, "READY=1"),
     (.stopping, "STOPPING=1"),
-    (.reloading(at: 42), "RELOADING=1\nMONOTONIC_USEC=42"),
+    (.reloading(at: .microseconds(42)), "RELOADING=1\nMONOTONIC_USEC=42"),
     (.status("Serving"), "STATUS=Serving"),
     (.status(""), "STATUS="),
     (.extendTimeout(.milliseconds(1500)), "EXTEND_TIMEOUT_USEC=1500000"),
@@ -66,7 +66,7 @@ import Testing
     [.status("a"), .status("b")],
     [.watchdog, .custom(name: "WATCHDOG", value: "trigger")],
     [.stopping, .ready],
-    [.stopping, .reloading(at: 1)],
+    [.stopping, .reloading(at: .microseconds(1))],
     [.exitStatus(-1)],
     [.exitStatus(256)],
     [.extendTimeout(.zero)],

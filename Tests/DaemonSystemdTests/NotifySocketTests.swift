@@ -79,7 +79,8 @@ import Testing
 
   @Test func nobodyListeningIsAnError() throws {
     let notify = try NotifySocket(address: "@nobody-\(getpid())-\(UInt64.random(in: 0 ... .max))")
-    #expect(throws: SystemdError.system("notify the service manager", errno: ECONNREFUSED)) {
+    #expect(throws: SystemdError.system(purpose: "notify the service manager", errno: ECONNREFUSED))
+    {
       try notify.send([.ready])
     }
   }
@@ -144,7 +145,7 @@ import Testing
     let unread = try unreadSocket()
     defer { close(unread.number) }
     let notify = try NotifySocket(address: unread.address)
-    let full = SystemdError.system("notify the service manager", errno: EAGAIN)
+    let full = SystemdError.system(purpose: "notify the service manager", errno: EAGAIN)
     #expect(throws: full) {
       for _ in 0..<100_000 { try notify.send([.watchdog], timeout: .zero) }
     }

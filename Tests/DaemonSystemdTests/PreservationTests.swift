@@ -86,7 +86,7 @@ import Testing
 
   @Test func aDescriptorThatIsNotOpenIsNamed() throws {
     let run = try run()
-    #expect(throws: SystemdError.system("store descriptor -7 as \"c1\"", errno: EBADF)) {
+    #expect(throws: SystemdError.system(purpose: "store descriptor -7 as \"c1\"", errno: EBADF)) {
       try run.preserve(-7, named: "c1")
     }
     #expect(run.room == run.limit)

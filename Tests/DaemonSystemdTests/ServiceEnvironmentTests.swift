@@ -15,7 +15,7 @@ import Testing
     #expect(!empty.isSupervised)
     #expect(try empty.notifySocket == nil && !empty.isMainProcess && empty.watchdogPeriod == nil)
     #expect(
-      try empty.directories(in: "STATE_DIRECTORY").isEmpty && empty.passedDescriptorNames.isEmpty)
+      try empty.stateDirectories.isEmpty && empty.passedDescriptorNames.isEmpty)
     #expect(try empty.pressureWatch == nil)
     #expect(try empty.fdStoreLimit == nil && empty.journalStream == nil)
   }
@@ -38,8 +38,8 @@ import Testing
     #expect(try service.notifySocket == "/run/systemd/notify")
     #expect(try service.isMainProcess)
     #expect(try service.watchdogPeriod == .microseconds(20_000_001))
-    #expect(try service.directories(in: "STATE_DIRECTORY") == ["/var/lib/a", "/var/lib/b"])
-    #expect(try service.directories(in: "RUNTIME_DIRECTORY") == ["/run/a"])
+    #expect(try service.stateDirectories == ["/var/lib/a", "/var/lib/b"])
+    #expect(try service.runtimeDirectories == ["/run/a"])
     #expect(try service.credentialsDirectory == "/run/credentials/a.service")
     #expect(try service.fdStoreLimit == 12)
     #expect(try service.journalStream == FileIdentity(device: 9, inode: 26412))

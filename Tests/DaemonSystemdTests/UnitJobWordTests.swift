@@ -8,9 +8,10 @@ import Testing
   @Test(
     arguments: [
       ("stop", .stop, false), ("restart", .restart, true), ("try-restart", .tryRestart, true),
-      ("verify-active", .other("verify-active"), false), ("", .other(""), false),
+      ("verify-active", UnitJob(rawValue: "verify-active"), false),
+      ("", UnitJob(rawValue: ""), false),
     ] as [(String, UnitJob, Bool)])
   func aJobsWord(word: String, job: UnitJob, restarts: Bool) {
-    #expect(UnitJob(word) == job && job.isRestart == restarts)
+    #expect(UnitJob(rawValue: word) == job && job.isRestart == restarts)
   }
 }

@@ -190,7 +190,7 @@ import Testing
     #expect(idle.hearsTheEnd)
     await run.mock.advance(by: .seconds(10))
     try await run.mock.waitUntilSettled()
-    let exit = try #require(run.mock.ending)
+    let exit = try #require(run.mock.exitResult)
     #expect(
       exit.exitStatus == 124 && exit.report.problems.map(\.observer) == ["EchoService"], "\(exit)")
     guard case .timedOut = exit.report.problems.first?.outcome else {

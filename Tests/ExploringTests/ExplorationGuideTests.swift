@@ -62,7 +62,7 @@ private struct Lost: Error { let orders: [Int] }
         }
       }
       return {
-        guard run.mock.ending?.exitStatus == 0 else { return }
+        guard run.mock.exitResult?.exitStatus == 0 else { return }
         let (accepted, written) = (await orders.accepted, await disk.written)
         guard accepted == written else { throw Lost(orders: accepted) }
       }

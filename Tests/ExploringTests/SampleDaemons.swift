@@ -70,7 +70,7 @@ struct SampleDaemon: CustomStringConvertible, Sendable {
     }
     run.mock.addObserver(orders)
     return {
-      guard run.mock.ending != nil else { return }
+      guard run.mock.exitResult != nil else { return }
       let (saved, accepted) = (await orders.saved, await orders.accepted)
       if saved != accepted { throw Broken("saved \(saved) of \(accepted)") }
     }
@@ -183,7 +183,7 @@ struct SampleDaemon: CustomStringConvertible, Sendable {
     // Nothing ends this one but the end of the run.
     Task { while true { try? await run.mock.clock.sleep(for: .seconds(1)) } }
     return {
-      guard run.mock.ending?.exitStatus == 0 else { return }
+      guard run.mock.exitResult?.exitStatus == 0 else { return }
       let (page, saved) = (await bookmarks.page, await bookmarks.saved)
       if page != saved { throw Broken("lost page \(page), has \(saved)") }
     }
@@ -242,7 +242,7 @@ struct SampleDaemon: CustomStringConvertible, Sendable {
       }
     }
     return {
-      guard let ending = run.mock.ending else { return }
+      guard let ending = run.mock.exitResult else { return }
       let (count, done, saved) = (await queue.count, await queue.done, await queue.saved)
       if count != 5 { throw Broken("\(count) of 5 jobs") }
       if ending.exitStatus == 0, done != saved { throw Broken("saved \(saved) of \(done)") }
@@ -268,10 +268,8 @@ struct SampleDaemon: CustomStringConvertible, Sendable {
     }
     let model = Model()
     run.mock.addObserver(model)
-    run.body {
-      try await run.mock.foreground {
-        for try await _ in run.mock.ticks(every: .milliseconds(500)) { await model.tick() }
-      }
+    run.mock.addForeground {
+      for try await _ in run.mock.ticks(every: .milliseconds(500)) { await model.tick() }
     }
     let reloads = run.mock.notifications(of: ShouldReload.self, bufferingNewest: 100)
     Task { for await _ in reloads { await model.see() } }
@@ -279,7 +277,7 @@ struct SampleDaemon: CustomStringConvertible, Sendable {
       let (ticks, saved) = await (model.ticks, model.saved)
       let (reloads, seen) = await (model.reloads, model.seen)
       if reloads != seen { throw Broken("\(seen) of \(reloads) reloads") }
-      if run.mock.ending != nil, ticks != saved { throw Broken("saved \(saved) of \(ticks)") }
+      if run.mock.exitResult != nil, ticks != saved { throw Broken("saved \(saved) of \(ticks)") }
     }
   }
 }

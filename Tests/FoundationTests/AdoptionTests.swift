@@ -110,7 +110,7 @@ private struct NoNumber: Error {}
         "DidFinishLaunching", "WillEnterForeground", "Limit",
       ])
     #expect(mock.delivered.compactMap { ($0 as? Limit)?.number } == [1])
-    #expect(mock.ending?.exitStatus == 0)
+    #expect(mock.exitResult?.exitStatus == 0)
     withExtendedLifetime(tokens) {}
   }
 

@@ -221,7 +221,7 @@ private actor BlockedObserver: BackgroundObserver {
     await mock.advance(by: .seconds(60))
     try await mock.waitUntilSettled()
     #expect(writer.words.count { $0.hasPrefix("saves") } == saves + 1)
-    #expect(mock.ending?.exitStatus == 124)
+    #expect(mock.exitResult?.exitStatus == 124)
     work.end()
   }
 
@@ -255,7 +255,7 @@ private actor BlockedObserver: BackgroundObserver {
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(120))
     try await mock.waitUntilSettled()
-    #expect(mock.ending != nil)
+    #expect(mock.exitResult != nil)
     #expect(lease.token == "7")
     work.end()
   }
@@ -368,7 +368,7 @@ private actor BlockedObserver: BackgroundObserver {
     ) { [lease] run in
       let writer = Writer(lease)
       run.mock.addObserver(writer)
-      run.mock.addTask(mayReturn: true) { _ in
+      run.mock.addTask(mayReturn: true) {
         for token in 1...3 {
           lease.grant(token: "\(token)")
           try await run.mock.clock.sleep(for: .seconds(1))

@@ -13,7 +13,7 @@ import Testing
       #expect(pause.message.hasPrefix("Entered the background in "))
       let fields = [
         "MESSAGE_ID": "b9ab8dc464b24c518935721cb1171b33", "PRIORITY": "5",
-        "LIFECYCLE_STATE": "background", "LIFECYCLE_REASONS": "operator",
+        "LIFECYCLE_STATE": "background", "LIFECYCLE_REASON": "operator",
         "LIFECYCLE_CAUSE": "SIGUSR1 from pid 1 uid 0", "LIFECYCLE_SIGNAL": "SIGUSR1",
         "LIFECYCLE_SENDER_PID": "1", "LIFECYCLE_SENDER_UID": "0", "LIFECYCLE_PROBLEMS": "0",
         "SYSLOG_IDENTIFIER": "ProbeService", "_TRANSPORT": "journal",

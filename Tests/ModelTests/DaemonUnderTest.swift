@@ -162,8 +162,6 @@ final class DaemonUnderTest {
     return give(.add(member), at: time)
   }
 
-  @discardableResult func addBody() -> Output { add(WorkOptions(form: .body), name: .body) }
-
   /// - Parameter number: Of the work, from 1 with the observers; the last one without.
   @discardableResult func work(
     _ input: LifecycleMachine.WorkInput, of number: Int? = nil, at time: MonotonicTime = at(0)

@@ -19,13 +19,12 @@ import Testing
   }()
 
   static let setups: [MachineModel.Setup] = [
-    .init(), .init(drains: true, hasBody: true),
-    .init(observers: 1), .init(observers: 1, drains: true, hasBody: true),
+    .init(), .init(drains: true), .init(observers: 1), .init(observers: 1, drains: true),
     .init(observers: 1, joinsLate: true),
     .init(observers: 2), .init(observers: 2, isConcurrent: true),
-    .init(observers: 2, drains: true, hasBody: true, joinsLate: true),
+    .init(observers: 2, drains: true, joinsLate: true),
     .init(work: .foreground), .init(observers: 1, work: .foreground),
-    .init(observers: 1, hasBody: true, work: .task),
+    .init(observers: 1, work: .task),
   ]
 
   @Test(arguments: setups) func everyInvariantHoldsInEveryState(_ setup: MachineModel.Setup) {

@@ -887,8 +887,8 @@ import Testing
   }
 
   /// Who throws a cancellation that nobody has asked for has failed.
-  @Test(arguments: [true, false]) func aCancelledBodyIsNoFailure(_ wasAsked: Bool) {
-    daemon.addBody()
+  @Test(arguments: [true, false]) func aCancelledTaskIsNoFailure(_ wasAsked: Bool) {
+    daemon.add(WorkOptions(form: .task))
     if wasAsked { daemon.request(.terminate) }
     daemon.work(.ended(run: 1, DaemonLifecycle.Failure(CancellationError())))
     let hasFailed =
@@ -896,10 +896,10 @@ import Testing
     #expect((daemon.machine.workFailure == nil) == wasAsked && hasFailed != wasAsked)
   }
 
-  /// The entry of a body that throws once it was asked to end.
-  private func bodyThatThrows(_ error: any Error, at second: Int64) -> LifecycleReport.Entry? {
+  /// The entry of a task that throws once it was asked to end.
+  private func taskThatThrows(_ error: any Error, at second: Int64) -> LifecycleReport.Entry? {
     let daemon = DaemonUnderTest()
-    daemon.addBody()
+    daemon.add(WorkOptions(form: .task))
     daemon.request(.terminate)
     daemon.give(.clock, at: at(second))
     daemon.work(.ended(run: 1, DaemonLifecycle.Failure(error)), at: at(second))
@@ -907,20 +907,12 @@ import Testing
   }
 
   /// What it throws then decides nothing, unless its time was over.
-  @Test func aBodyThatWasAskedToEndHasNotFailed() {
-    let cancelled = bodyThatThrows(CancellationError(), at: 9)
+  @Test func aTaskThatWasAskedToEndHasNotFailed() {
+    let cancelled = taskThatThrows(CancellationError(), at: 9)
     #expect(cancelled?.outcome.isCompleted == true)
-    let failed = bodyThatThrows(SimulatedFailure(), at: 9)
+    let failed = taskThatThrows(SimulatedFailure(), at: 9)
     #expect(failed?.outcome.isCompleted == false && failed?.severity == 0)
-    #expect(bodyThatThrows(SimulatedFailure(), at: 10)?.severity == 2)
-  }
-
-  @Test func aDaemonThatWasNeverLaunchedCancelsItsBody() {
-    let daemon = DaemonUnderTest(state: .launching)
-    daemon.addBody()
-    let works = daemon.request(.terminate).works
-    #expect(works.contains { if case .cancel = $0.action { true } else { false } })
-    #expect(daemon.stop.exit != nil)
+    #expect(taskThatThrows(SimulatedFailure(), at: 10)?.severity == 2)
   }
 
   /// It comes out of the reserve, and most of that is left for the save.

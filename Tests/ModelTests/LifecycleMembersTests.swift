@@ -159,6 +159,6 @@ import Testing
 extension LifecycleMembers {
   /// Adds an observer that receives nothing.
   mutating func add(_ id: ObserverID, phase: LifecyclePhase) {
-    add(Member(id: id, phase: phase, name: .body, receives: []))
+    add(Member(id: id, phase: phase, name: .given("a"), receives: []))
   }
 }

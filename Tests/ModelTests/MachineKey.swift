@@ -193,9 +193,8 @@ extension LifecycleCause {
     case .lateObserver: 1
     case .signal: 2
     case .launchFailed: 3
-    case .bodyReturned: 4
-    case .workFailed: 5
-    default: 6
+    case .workFailed: 4
+    default: 5
     }
   }
 }

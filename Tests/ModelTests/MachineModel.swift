@@ -13,7 +13,6 @@ struct MachineModel {
     var observers = 0
     var isConcurrent = false
     var drains = false
-    var hasBody = false
     /// A work that may fail, or return, before it is ready.
     var work: WorkOptions.Form?
     /// Observers come after the launch as well.
@@ -21,8 +20,8 @@ struct MachineModel {
 
     var description: String {
       let what = [
-        (isConcurrent, "concurrent"), (drains, "draining"), (hasBody, "with a body"),
-        (joinsLate, "joining late"), (work == .foreground, "with work"),
+        (isConcurrent, "concurrent"), (drains, "draining"), (joinsLate, "joining late"),
+        (work == .foreground, "with work"),
         (work == .task, "with work throughout"),
       ].filter(\.0).map(\.1)
       let plural = observers == 1 ? "observer" : "observers"
@@ -31,7 +30,7 @@ struct MachineModel {
   }
 
   enum Event {
-    case launch, bodyBegins, bodyEnds, bodyFails, exitExpected
+    case launch, exitExpected
     case workIsReady, workReturns, workFails
     case workProgresses(Bool)
     case background, foreground, sleep, delayedSuspend, resume
@@ -76,11 +75,8 @@ struct MachineModel {
   private var openPosts: Set<ObjectIdentifier> = []
   private var isSleepAwaited = false
   private var isLaunched = false
-  private var hasBodyBegun = false
-  private var isBodyRunning = false
-  /// Once they are added.
+  /// Once it is added.
   private var workID = ObserverID(value: 0)
-  private var bodyID = ObserverID(value: 0)
   private var workRun: UInt64?
   private var workIsAsked = false
   private var wasTerminating = false
@@ -131,7 +127,6 @@ struct MachineModel {
     var events: [Event] = []
     addCalls(to: &events)
     if shared.machine.deadline != .distantFuture { events.append(.clock) }
-    if isBodyRunning { events += [.bodyEnds, .bodyFails] }
     if workRun != nil { events += [.workReturns, .workFails] }
     if case .running(let run)? = shared.machine.works[workID]?.state, !run.isReady {
       events.append(.workIsReady)
@@ -149,9 +144,6 @@ struct MachineModel {
   private func addRequests(to events: inout [Event]) {
     let registry = shared.machine.registry
     if !isLaunched { events.append(.launch) }
-    if isLaunched, setup.hasBody, !hasBodyBegun, registry.termination == nil {
-      events.append(.bodyBegins)
-    }
     events += [.terminate, .signal]
     if registry.termination == nil {
       events += [.background, .foreground, .sleep, .delayedSuspend, .resume]
@@ -229,19 +221,6 @@ struct MachineModel {
 
   private mutating func applyRest(_ event: Event) {
     switch event {
-    case .bodyBegins:
-      (hasBodyBegun, isBodyRunning) = (true, true)
-      bodyID = shared.machine.registry.members.nextID(101)
-      give(
-        .add(
-          Member(
-            id: bodyID, phase: .standard, name: .body, receives: [],
-            work: WorkOptions(form: .body))))
-    case .bodyEnds, .bodyFails:
-      isBodyRunning = false
-      var failure: DaemonLifecycle.Failure?
-      if case .bodyFails = event { failure = DaemonLifecycle.Failure(SimulatedFailure()) }
-      give(.work(bodyID, .ended(run: 1, failure)))
     case .workReturns, .workFails:
       guard let run = workRun.take() else { return }
       var failure: DaemonLifecycle.Failure?
@@ -514,7 +493,7 @@ extension MachineModel: ExplorableModel {
       key.add(observer.history.isTerminated)
     }
     for bit in [
-      isSleepAwaited, isLaunched, hasBodyBegun, isBodyRunning, workRun != nil, workIsAsked,
+      isSleepAwaited, isLaunched, workRun != nil, workIsAsked,
       isRunAwaited, poolRound != nil,
       exit != nil, hasExitedNow, openPosts.contains(ObjectIdentifier(Self.ordinaryPost)),
       openPosts.contains(ObjectIdentifier(Self.postInHook)),

@@ -153,7 +153,7 @@ struct MachineSimulation: ~Copyable {
 
   private mutating func launch() {
     give(.launch { _ in })
-    if random.chance(40), !machine.isTerminating { addWork(WorkOptions(form: .body)) }
+    if random.chance(40) { addWork(WorkOptions(form: .task)) }
   }
 
   private mutating func happen() {
@@ -792,7 +792,7 @@ struct MachineSimulation: ~Copyable {
     }
     for (type, ids) in expected {
       let named = Set(
-        report.entries.filter { $0.notification.map { ObjectIdentifier($0) } == type }
+        report.entries.filter { ObjectIdentifier($0.notification) == type }
           .map(\.registration))
       for observer in observers
       where ids.contains(observer.id) && !observer.history.hasLaunchFailed {
@@ -804,7 +804,7 @@ struct MachineSimulation: ~Copyable {
 
   private mutating func note(_ entry: LifecycleReport.Entry) {
     if entry.duration < .zero { fail("a hook took less than no time") }
-    guard entry.notification != nil, !works.contains(where: { $0.id.value == entry.registration })
+    guard !works.contains(where: { $0.id.value == entry.registration })
     else { return }
     switch entry.outcome {
     case .completed, .failed, .timedOut, .abandoned, .skipped(.noThread): recorded += 1

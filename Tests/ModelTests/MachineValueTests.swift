@@ -99,7 +99,7 @@ private func transition(_ kind: LifecycleTransition) -> Transition {
   /// Registrations are numbered from 1.
   @Test func whatIsNoObserversHasNoRegistration() {
     var delivery = Delivery(DeliveryID(value: 1), constants())
-    delivery.record(.completed, of: .body, nil, began: at(1))
+    delivery.record(.completed, of: .given("a"), nil, began: at(1))
     delivery.record(.completed, of: .type(Int.self), ObserverID(value: 7), began: at(1))
     #expect(delivery.entries.map(\.registration) == [0, 7])
   }
@@ -251,7 +251,7 @@ private func transition(_ kind: LifecycleTransition) -> Transition {
     stop.begin(policy, .init(), at: at(5))
     let entry = LifecycleReport.Entry(
       notification: DidEnterBackground.self, outcome: .timedOut, duration: .seconds(1),
-      name: .body, began: at(ended - 1), registration: 1)
+      name: .given("a"), began: at(ended - 1), registration: 1)
     let pause = LifecycleReport(cause: LifecycleCause(.api), entries: [entry])
     stop.noteOvertaken(transition(.background), pause, at: at(5))
     let report = stop.overtakenPause

@@ -44,7 +44,7 @@ struct ObserverHistory: Sendable {
     let missed = exit.report.entries.first {
       guard case .skipped(.outOfTime) = $0.outcome else { return false }
       let time: Duration =
-        switch $0.notification.flatMap({ NotificationKind($0) }) {
+        switch NotificationKind($0.notification) {
         case .didEnterBackground: budget.began.duration(to: budget.endBeforeSaves)
         case .shouldSaveState: budget.endBeforeSaves.duration(to: budget.endOfSaves)
         default: .zero
@@ -72,7 +72,7 @@ struct ObserverHistory: Sendable {
       }
       // At the last call, beside one that runs still and is recorded after it.
       guard case .outOfTime = reason,
-        let kind = entry.notification.flatMap({ NotificationKind($0) }),
+        let kind = NotificationKind(entry.notification),
         max(later, entry.began).duration(to: budget.end(of: kind)) >= .milliseconds(3)
       else { continue }
       return "skipped for want of time, and there is time"

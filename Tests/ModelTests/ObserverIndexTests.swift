@@ -43,7 +43,7 @@ import Testing
     mutating func addClosure(_ index: Int) {
       guard let object = owners[index].object else { return }
       let id = insert {
-        Member(id: $0, closures: [.wildcard { _ in }], owner: object, .init(), name: .body)
+        Member(id: $0, closures: [.wildcard { _ in }], owner: object, .init(), name: .given("a"))
       }
       owners[index].closures.insert(id)
     }
@@ -99,7 +99,7 @@ import Testing
       case 2: if let index { model.addClosure(index) }
       case 3:
         _ = model.insert {
-          Member(id: $0, closures: [.wildcard { _ in }], owner: nil, .init(), name: .body)
+          Member(id: $0, closures: [.wildcard { _ in }], owner: nil, .init(), name: .given("a"))
         }
       case 4:
         // Dies with all that it has registered; its address is free for another.

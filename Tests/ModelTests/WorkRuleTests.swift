@@ -251,13 +251,6 @@ import Testing
     #expect(daemon.stop.exit != nil)
   }
 
-  @Test func aBodyMayEndBeforeTheLaunch() {
-    let daemon = DaemonUnderTest(state: .launching)
-    daemon.addBody()
-    daemon.work(.ended(run: 1, nil))
-    #expect(daemon.stop.exit?.exitStatus == 0)
-  }
-
   /// A migration is not done again because it took long.
   @Test func whatReturnsLateIsNotBegunAgain() {
     daemon.add(WorkOptions(readyWithin: .seconds(5), mayReturn: true))

@@ -20,7 +20,7 @@ import ServiceLifecycle
     let orders = Orders()
     lifecycle.addObserver(orders)
     signal(SIGTERM, after: "database runs", "foreground runs")
-    let result = try await lifecycle.run { try await lifecycle.clock.sleep(for: .seconds(1000)) }
+    let result = try await lifecycle.run()
     Notes.expect("saved", "database ended")
     withExtendedLifetime(services) { exit(result.exitStatus) }
   }

@@ -29,11 +29,11 @@ import Logging
     var failures: [String] = []
     for cycle in 0..<cycles {
       let server = start(listener, manager)
-      _ = try await manager.next(containing: "READY", "1")
+      _ = try await manager.next(containing: "READY=1")
       await clients.untilAnswered(answersBetween)
       manager.willRequestReload()
       kill(server, SIGHUP)
-      _ = try await manager.next(containing: "READY", "1")
+      _ = try await manager.next(containing: "READY=1")
       await clients.untilAnswered(answersBetween)
       kill(server, SIGUSR1)
       _ = try await manager.next { $0["STATUS"]?.hasPrefix("background") ?? false }

@@ -17,7 +17,7 @@ import Logging
     addServer(
       to: lifecycle, port: listener.port, Logger(label: "http") { _ in SwiftLogNoOpLogHandler() })
     let clients = Clients(8, port: listener.port)
-    let result = try await lifecycle.run {
+    lifecycle.addTask {
       for _ in 0..<20 {
         await clients.untilAnswered(20)
         for signal in [SIGHUP, SIGUSR1] { kill(getpid(), signal) }
@@ -29,6 +29,7 @@ import Logging
       kill(getpid(), SIGTERM)
       try await lifecycle.clock.sleep(for: .seconds(1000))
     }
+    let result = try await lifecycle.run()
     let counts = clients.stop()
     print("\(counts), \(result)")
     exit(counts.cut == 0 && result.exitStatus == 0 && result.report.problems.isEmpty ? 0 : 1)

@@ -11,7 +11,7 @@ import Logging
     alarm(60)  // should a signal not arrive
     let log = StandardErrorFile()
     let lifecycle = LifecycleSubject()
-    let result = try await lifecycle.run {
+    lifecycle.addTask {
       let router = Router()
       router.get("/") { _, _ in "well" }
       let app = Application(
@@ -28,6 +28,7 @@ import Logging
       // Whichever of the two is first, the other has received it as well.
       while !Task.isCancelled { await Task.yield() }
     }
+    let result = try await lifecycle.run()
     log.check(result.exitStatus == 0, "the daemon ended with \(result)")
     let cause = "\(result.report.cause)"
     log.check(cause == "SIGTERM by way of Dispatch", "the cause was: \(cause)")

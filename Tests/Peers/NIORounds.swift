@@ -13,7 +13,7 @@ import Glibc
     listener.close()  // each round binds its port again
     let lifecycle = LifecycleSubject()
     addEcho(to: lifecycle, port: listener.port)
-    let result = try await lifecycle.run {
+    lifecycle.addTask {
       for _ in 0..<20 {
         let client = await echoingClient(listener.port)
         kill(getpid(), SIGUSR1)
@@ -28,6 +28,7 @@ import Glibc
       kill(getpid(), SIGTERM)
       try await lifecycle.clock.sleep(for: .seconds(1000))
     }
+    let result = try await lifecycle.run()
     print("\(result)")
     exit(result.exitStatus == 0 && result.report.problems.isEmpty ? 0 : 1)
   }

@@ -61,7 +61,7 @@ import Testing
         if lines[reload...].filter({ $0.hasSuffix("/proc/loadavg") }).count > 1 {
           throw TestFailure("the reload is lost: \(lines)")
         }
-        guard run.mock.ending?.exitStatus == 0 else { return }
+        guard run.mock.exitResult?.exitStatus == 0 else { return }
         let saved = try store.load()?.count ?? 0
         if saved != numbers.count { throw TestFailure("saved \(saved) of \(numbers.count)") }
       }

@@ -130,7 +130,7 @@ final class PollerTests: XCTestCase {
     try await daemon.poll(2)
     XCTAssertEqual(daemon.source.asked, [second, second])
     try await daemon.terminate()
-    XCTAssertEqual(daemon.mock.ending?.exitStatus, 0)
+    XCTAssertEqual(daemon.mock.exitResult?.exitStatus, 0)
   }
 
   func testWithoutAConfigurationFileAReloadSaysSo() async throws {

@@ -83,7 +83,7 @@ final class SignalTests: XCTestCase {
       XCTAssertTrue(daemon.output.contains("\(name): same"), daemon.output.joined(separator: "\n"))
     }
     XCTAssertFalse(daemon.output.contains { $0.contains("already notifies systemd") })
-    _ = try manager.next(containing: "READY", "1")
+    _ = try manager.next(containing: "READY=1")
   }
 
   func testSignalsThatWereBlockedAtTheStartArrive() throws {

@@ -221,7 +221,7 @@ final class TerminationTests: XCTestCase {
   func testABodyThatEnds() throws {
     for (kind, status, cause) in [
       ("returns", Int32(0), "terminate: the body returned"),
-      ("throws", 1, "terminate: the body threw BodyError"),
+      ("throws", 1, "terminate: body threw BodyError"),
     ] {
       let daemon = try ChildProcess(built("ProbeDaemon"), ["body", kind])
       try ends(daemon, .status(status))
@@ -231,7 +231,7 @@ final class TerminationTests: XCTestCase {
 
   func testABodyThatThrowsWhenItIsCancelled() throws {
     for (kind, entry) in [
-      ("late-throw", "body"), ("foreground", "work, DidEnterBackground"),
+      ("late-throw", "body, WillTerminate"), ("foreground", "work, DidEnterBackground"),
     ] {
       let daemon = try ChildProcess(built("ProbeDaemon"), ["body", kind])
       try daemon.expect(kind == "late-throw" ? "body" : "round")
@@ -247,7 +247,8 @@ final class TerminationTests: XCTestCase {
     try daemon.expect("body")
     daemon.send(SIGTERM)
     try ends(daemon, .status(0))
-    let body = try XCTUnwrap(daemon.output.firstIndex { $0.hasPrefix("entry body: completed") })
+    let body = try XCTUnwrap(
+      daemon.output.firstIndex { $0.hasPrefix("entry body, WillTerminate: completed") })
     XCTAssertLessThan(
       body, try XCTUnwrap(daemon.output.firstIndex { $0.contains("ShouldSaveState") }))
   }
@@ -257,7 +258,7 @@ final class TerminationTests: XCTestCase {
     try daemon.expect("body")
     daemon.send(SIGTERM)
     try ends(daemon, .status(124))
-    XCTAssertTrue(daemon.output.contains { $0.hasPrefix("entry body: abandoned") })
+    XCTAssertTrue(daemon.output.contains { $0.hasPrefix("entry body, WillTerminate: abandoned") })
     XCTAssertTrue(daemon.output.contains { $0.hasPrefix("save") })
   }
 

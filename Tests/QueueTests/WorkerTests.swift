@@ -149,7 +149,7 @@ import Testing
         guard Set(finished.all).isSuperset(of: found.done) else {
           throw TestFailure("not finished: \(found.done)")
         }
-        guard run.mock.ending != nil || run.mock.state == .background else { return }
+        guard run.mock.exitResult != nil || run.mock.state == .background else { return }
         if found.connections > 0 { throw TestFailure("a connection is left open") }
         if Set(found.done + found.waiting) != ["1", "2", "3"] {
           throw TestFailure("lost: \(found)")

@@ -45,13 +45,13 @@ import Testing
 
     func end() async throws {
       try await mock.send(.sigterm)
-      #expect(mock.ending?.exitStatus == 0)
+      #expect(mock.exitResult?.exitStatus == 0)
       try mock.checkNothingPending()
     }
 
     func failure() async throws -> String {
-      try await eventually { mock.ending != nil }
-      return mock.ending?.error.map { "\($0)" } ?? ""
+      try await eventually { mock.exitResult != nil }
+      return mock.exitResult?.error.map { "\($0)" } ?? ""
     }
   }
 
@@ -155,18 +155,18 @@ import Testing
       }
       run.mock.pause(for: .operator)
       replica.work(every: .seconds(1), in: run.mock)
-      run.mock.addTask(mayReturn: true) { _ in run.mock.resume(for: .operator) }
+      run.mock.addTask(mayReturn: true) { run.mock.resume(for: .operator) }
       return {
         withExtendedLifetime(other) {}
         let (lines, others) = (try lines(), others.withLock { $0 })
         let numbers = (0..<max(lines.count, others.last ?? 0)).map { $0 + 1 }
         let both = numbers.map { "\($0) \(others.contains($0) ? "b" : "a")" }
         if lines.map(String.init) != both { throw Wrong(lines: lines) }
-        guard run.mock.ending != nil || run.mock.state == .background else { return }
+        guard run.mock.exitResult != nil || run.mock.state == .background else { return }
         let ledger = try Ledger(path)
         guard try ledger.lock() else { throw Wrong(lines: ["still locked"]) }
         ledger.unlock()
-        if run.mock.ending != nil { unlink(path) }
+        if run.mock.exitResult != nil { unlink(path) }
       }
     }
     print("standby: \(explored)")
@@ -206,7 +206,7 @@ import Testing
     }
     // Nor does it hold for ever a lease that is of no use.
     await replicas[0].2.advance(by: .seconds(10))
-    try await eventually { replicas[0].2.ending?.exitStatus == 1 }
+    try await eventually { replicas[0].2.exitResult?.exitStatus == 1 }
   }
 
   @Test func arguments() throws {

@@ -138,7 +138,7 @@ import Testing
     #expect(saving(store) == .noDirectory(path))
     mkdir(path, 0o700)
     #expect(saving(store) == nil)
-    #expect(opening(path) == .inUse(path))
+    #expect(opening(path) == .inUse(path: path))
     store.close()
     #expect(try self.store(path).load()?.bytes == two)
   }
@@ -176,11 +176,11 @@ import Testing
       default: mkfifo(path, 0o600)
       }
       if name == "state.lock" {
-        #expect(opening() == .notAFile(path))
+        #expect(opening() == .notAFile(path: path))
       } else {
         let store = try store()
-        #expect(loading(store) == .notAFile(path))
-        #expect(saving(store) == .notAFile(path))
+        #expect(loading(store) == .notAFile(path: path))
+        #expect(saving(store) == .notAFile(path: path))
         #expect(try store.setAside() == [path + ".bad"])
         #expect(saving(store) == nil)
         #expect(try store.setAside().count == 1)
@@ -197,14 +197,14 @@ import Testing
 
   @Test func aDirectoryInPlaceOfTheNewFileIsRefused() throws {
     mkdir("\(directory.path)/.state.new", 0o700)
-    #expect(saving(try store()) == .notAFile("\(directory.path)/.state.new"))
+    #expect(saving(try store()) == .notAFile(path: "\(directory.path)/.state.new"))
   }
 
   /// A second name of the lock could be a file of ours that the lock would overwrite.
   @Test func aLockWithTwoNamesIsRefused() throws {
     try write(Array("precious".utf8), "precious")
     link("\(directory.path)/precious", "\(directory.path)/state.lock")
-    #expect(opening() == .notAFile("\(directory.path)/state.lock"))
+    #expect(opening() == .notAFile(path: "\(directory.path)/state.lock"))
     var status = stat()
     #expect(stat("\(directory.path)/precious", &status) == 0 && status.st_size == 8)
   }
@@ -239,7 +239,7 @@ import Testing
       try store.save(one)
       #expect(
         error { () throws(StateError) in try store.save([UInt8](repeating: 1, count: 300_000)) }
-          == .noSpace("save the state in \(disk.path)", errno: ENOSPC))
+          == .noSpace(purpose: "save the state in \(disk.path)", errno: ENOSPC))
       #expect(Folder.names(disk.path) == [".state.new", "state.0", "state.lock"])
       #expect(try store.load()?.bytes == one)
       // A child that another test has just forked has the removed file open until its exec.
@@ -254,7 +254,7 @@ import Testing
       try disk.remount("ro")
       let store = try store(disk.path)
       #expect(try store.load()?.bytes == one)
-      #expect(saving(store) == .readOnly("lock the state in \(disk.path)"))
+      #expect(saving(store) == .readOnly(purpose: "lock the state in \(disk.path)"))
       try disk.remount("rw")
       #expect(saving(store) == nil)
       #expect(try store.load()?.bytes == two)

@@ -65,7 +65,7 @@ import Testing
     files.limitDescriptors(to: 0)
     try store.save(Self.second)
     #expect(try FaultProof.open(CrashFileSystem(files.visible)).load()?.bytes == Self.second)
-    #expect(throws: StateError.system("save the state in /state", errno: EMFILE)) {
+    #expect(throws: StateError.system(purpose: "save the state in /state", errno: EMFILE)) {
       try store.save(Self.third)
     }
     files.limitDescriptors(to: 1)

@@ -107,14 +107,14 @@ import Testing
     #expect(opening(ENOENT) == .noDirectory("/state"))
     #expect(opening(ENOTDIR) == .notADirectory("/state"))
     #expect(opening(ELOOP) == .notADirectory("/state"))
-    #expect(opening(EACCES) == .system("open the state directory /state", errno: EACCES))
+    #expect(opening(EACCES) == .system(purpose: "open the state directory /state", errno: EACCES))
     #expect(opening(EINTR) == nil)
   }
 
   @Test func aDirectoryWhoseOwnerIsNotKnownIsNotUsed() {
     let files = WatchedFileSystem(disk)
     files.fail("fstat .", EIO)
-    #expect(opening(files) == .system("open the state directory /state", errno: EIO))
+    #expect(opening(files) == .system(purpose: "open the state directory /state", errno: EIO))
   }
 
   // MARK: The lock
@@ -125,8 +125,10 @@ import Testing
       files.fail("open lock s.lock", number)
       return self.opening(files)
     }
-    for number in [ELOOP, EISDIR, ENXIO] { #expect(opening(number) == .notAFile("/state/s.lock")) }
-    #expect(opening(EACCES) == .system("lock the state in /state", errno: EACCES))
+    for number in [ELOOP, EISDIR, ENXIO] {
+      #expect(opening(number) == .notAFile(path: "/state/s.lock"))
+    }
+    #expect(opening(EACCES) == .system(purpose: "lock the state in /state", errno: EACCES))
   }
 
   /// Whoever removes the file between our opening and locking it has the next one locked, and so has everybody else.
@@ -140,7 +142,8 @@ import Testing
     #expect(opens(replaced: 0) == (nil, 1))
     #expect(opens(replaced: 3) == (nil, 4))
     #expect(opens(replaced: 99) == (nil, 100))
-    #expect(opens(replaced: 100) == (.system("lock the state in /state", errno: EBUSY), 100))
+    #expect(
+      opens(replaced: 100) == (.system(purpose: "lock the state in /state", errno: EBUSY), 100))
   }
 
   @Test func aLockFileIsNeitherNobodysNorThatOfTwoNames() {
@@ -155,7 +158,7 @@ import Testing
       return self.opening(files)
     }
     #expect(opening([1, 0, 0]) == nil)
-    #expect(opening([2]) == .notAFile("/state/s.lock"))
+    #expect(opening([2]) == .notAFile(path: "/state/s.lock"))
   }
 
   // MARK: Loading
@@ -168,8 +171,8 @@ import Testing
       files.fail("open read s.0", number)
       return self.loading(store)
     }
-    for number in [ELOOP, ENXIO] { #expect(try loading(number) == .notAFile("/state/s.0")) }
-    #expect(try loading(EACCES) == .system("read /state/s.0", errno: EACCES))
+    for number in [ELOOP, ENXIO] { #expect(try loading(number) == .notAFile(path: "/state/s.0")) }
+    #expect(try loading(EACCES) == .system(purpose: "read /state/s.0", errno: EACCES))
     #expect(try loading(EINTR) == nil)
   }
 
@@ -185,7 +188,7 @@ import Testing
     let found = try #require(try store.load())
     #expect(found.bytes == one && found.broken == ["/state/s.1 can't be read from the disk"])
     files.fail("read s.1", ENOMEM)
-    #expect(loading(store) == .system("read /state/s.1", errno: ENOMEM))
+    #expect(loading(store) == .system(purpose: "read /state/s.1", errno: ENOMEM))
     #expect(try store.load()?.bytes == two)
   }
 
@@ -201,7 +204,7 @@ import Testing
     }
     #expect(try loading(EROFS) == nil)
     #expect(try loading(EINVAL) == nil)
-    #expect(try loading(EIO) == .system("make /state/s.0 durable", errno: EIO))
+    #expect(try loading(EIO) == .system(purpose: "make /state/s.0 durable", errno: EIO))
   }
 
   /// As after `cp`, or a restored backup: what has once been loaded is not gone after a power cut.
@@ -233,7 +236,7 @@ import Testing
       if number == EMFILE { files.fail("open create NEW", EMFILE, times: 2) }
       let store = try open(files)
       files.fail("open read s.0", number)
-      #expect(saving(store) == .system("read /state/s.0", errno: number))
+      #expect(saving(store) == .system(purpose: "read /state/s.0", errno: number))
     }
   }
 
@@ -273,7 +276,7 @@ import Testing
     let store = try open(files)
     files.fail("sync NEW", ENOSPC)
     files.fail("remove NEW", EIO, times: 2)
-    #expect(saving(store) == .noSpace("save the state in /state", errno: ENOSPC))
+    #expect(saving(store) == .noSpace(purpose: "save the state in /state", errno: ENOSPC))
     #expect(FaultProof.hasLeftover(disk.visible))
     try store.save(two)
     #expect(!FaultProof.hasLeftover(disk.visible))
@@ -297,9 +300,9 @@ import Testing
       files.fail("rename NEW s.0", number)
       return self.saving(store)
     }
-    #expect(try saving(EISDIR) == .notAFile("/state/s.0"))
-    #expect(try saving(ENOTEMPTY) == .notAFile("/state/s.0"))
-    #expect(try saving(EACCES) == .system("save the state in /state", errno: EACCES))
+    #expect(try saving(EISDIR) == .notAFile(path: "/state/s.0"))
+    #expect(try saving(ENOTEMPTY) == .notAFile(path: "/state/s.0"))
+    #expect(try saving(EACCES) == .system(purpose: "save the state in /state", errno: EACCES))
   }
 
   /// No daemon saves so often, but a file that somebody has made may say so.
@@ -325,18 +328,20 @@ import Testing
       try store.save(most)
       #expect(try store.load()?.bytes == most)
       #expect(
-        saving(store, most + [1]) == .tooLong("/state", count: UInt64(limit) + 1, limit: limit))
+        saving(store, most + [1])
+          == .tooLong(path: "/state", count: UInt64(limit) + 1, limit: limit))
     }
     let none = try open(disk, limit: -5)
     try none.save([])
-    #expect(saving(none, [1]) == .tooLong("/state", count: 1, limit: 0))
+    #expect(saving(none, [1]) == .tooLong(path: "/state", count: 1, limit: 0))
   }
 
   @Test func byDefaultALimitIs64MiBAndTheVersionIs1() throws {
     let tooLong = [UInt8](repeating: 0, count: 64 << 20 + 1)
     func check(_ path: String, _ store: StateStore) throws {
       #expect(
-        saving(store, tooLong) == .tooLong(path, count: UInt64(tooLong.count), limit: 67_108_864))
+        saving(store, tooLong)
+          == .tooLong(path: path, count: UInt64(tooLong.count), limit: 67_108_864))
       #expect(saving(store) == nil)
       #expect(try store.load()?.version == 1)
     }
@@ -374,7 +379,7 @@ import Testing
     let store = try StateStore(memory: memory)
     try store.save(one)
     memory.contents["state.0"] = file(7, two, version: 9)
-    let expected = StateError.newerVersion("(memory)/state.0", found: 9, known: 1)
+    let expected = StateError.newerVersion(path: "(memory)/state.0", found: 9, known: 1)
     #expect(loading(store) == expected)
     #expect(saving(store) == expected)
     // Nor by one that saves first.

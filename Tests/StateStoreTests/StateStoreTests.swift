@@ -90,7 +90,7 @@ import Testing
     try store().save([UInt8](repeating: 1, count: 100))
     let small = try store(limit: 10)
     let found = error { () throws(StateError) in _ = try small.load() }
-    #expect(found == .tooLong("(memory)/state.0", count: 100, limit: 10))
+    #expect(found == .tooLong(path: "(memory)/state.0", count: 100, limit: 10))
     #expect(error { () throws(StateError) in try small.save(one) } == found)
     // Longer than its own header says: that is damage.
     memory.contents["state.0"]? += [1]
@@ -139,7 +139,7 @@ import Testing
     #expect(try first.load()?.generation == 3)
     memory.contents["state.lock"] = nil
     let second = try store()
-    #expect(error { () throws(StateError) in try first.save(one) } == .inUse("(memory)"))
+    #expect(error { () throws(StateError) in try first.save(one) } == .inUse(path: "(memory)"))
     withExtendedLifetime(second) {}
   }
 

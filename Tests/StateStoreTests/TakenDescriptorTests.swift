@@ -58,7 +58,7 @@ import Testing
     #expect(try store.load()?.bytes == old)
     try store.save(new)
     #expect(Folder.names(folder.path("other")) == [] && folder.size(of: "file") == 0)
-    #expect(throws: StateError.inUse(state)) { try StateStore(directory: state) }
+    #expect(throws: StateError.inUse(path: state)) { try StateStore(directory: state) }
     store.close()
     #expect(try StateStore(directory: state).load()?.bytes == new)
     #expect(try LinuxFileSystem.shared.status(of: numbers[index]) == stranger)
@@ -91,7 +91,7 @@ import Testing
     defer { for number in taken { close(number) } }
     let other = try StateStore(directory: state)
     try other.save(new)
-    #expect(throws: StateError.inUse(state)) { try store.save(old) }
+    #expect(throws: StateError.inUse(path: state)) { try store.save(old) }
     other.close()
     // What the other has saved is the last state, which is loaded before the next save.
     try store.save(old)

@@ -94,7 +94,7 @@ extension LifecycleObservable {
   /// Adds work that runs from the launch to the stop, whatever pauses the daemon: heartbeats, or a follower.
   ///
   /// ```swift
-  /// lifecycle.addTask(name: "heartbeats", restarting: .backoff()) { _ in
+  /// lifecycle.addTask(name: "heartbeats", restarting: .backoff()) {
   ///   for try await _ in lifecycle.ticks(every: .seconds(3)) {
   ///     try await broker.beat()
   ///   }
@@ -105,7 +105,23 @@ extension LifecycleObservable {
   /// everything else has paused, before state is saved: that is its only round. Its begin is an entry of
   /// ``DidFinishLaunching`` in the launch's report, its end one of ``WillTerminate`` in the stop's.
   ///
-  /// Otherwise it works as `addForeground`: an error ends the daemon, or has the body run again.
+  /// Otherwise it works as `addForeground`: an error ends the daemon, or has the body run again. Work after which the
+  /// daemon is to end calls ``terminate(because:exitStatus:)``.
+  public func addTask(
+    name: String? = nil, phase: LifecyclePhase = .standard, restarting policy: RestartPolicy? = nil,
+    stallsAfter: Duration? = nil, mayReturn: Bool = false,
+    file: StaticString = #fileID, line: UInt = #line,
+    _ body: @escaping @Sendable @isolated(any) () async throws -> Void
+  ) {
+    addTask(
+      name: name, phase: phase, restarting: policy, stallsAfter: stallsAfter, mayReturn: mayReturn,
+      file: file, line: line
+    ) { _ in try await body() }
+  }
+
+  /// Adds work that runs from the launch to the stop, and may finish what it has begun, or says when it is ready.
+  ///
+  /// It is `addTask` with a body that takes the ``WorkRound``; its parameters are those of `addForeground`.
   public func addTask(
     name: String? = nil, phase: LifecyclePhase = .standard, draining limit: Duration? = nil,
     restarting policy: RestartPolicy? = nil, readyWithin: Duration? = nil,
@@ -134,12 +150,14 @@ extension LifecycleObservable {
   ///   `addForeground` there.
   nonisolated(nonsending) public func foreground(
     name: String? = nil, phase: LifecyclePhase = .standard, restarting policy: RestartPolicy? = nil,
+    stallsAfter: Duration? = nil, mayReturn: Bool = false,
     file: StaticString = #fileID, line: UInt = #line,
     _ body: @escaping @Sendable @isolated(any) () async throws -> Void
   ) async throws {
-    try await foreground(name: name, phase: phase, restarting: policy, file: file, line: line) {
-      _ in try await body()
-    }
+    try await foreground(
+      name: name, phase: phase, restarting: policy, stallsAfter: stallsAfter, mayReturn: mayReturn,
+      file: file, line: line
+    ) { _ in try await body() }
   }
 
   /// Runs `body` while the daemon is in the foreground, and returns when the daemon terminates: `addForeground` of a

@@ -17,10 +17,12 @@ import Synchronization
 public protocol LifecycleObservable: AnyObject, Sendable {
   /// The implementation of all other members, for the package's own use.
   @_documentation(visibility: internal)
-  var core: LifecycleCore { get }
+  var _core: LifecycleCore { get }
 }
 
 extension LifecycleObservable {
+  package var core: LifecycleCore { _core }
+
   /// The daemon's current state.
   public var state: LifecycleState { core.lifecycleState }
 
@@ -51,7 +53,7 @@ extension LifecycleObservable {
   }
 
   /// How the daemon ended; `nil` while it runs.
-  public var ending: LifecycleExit? { core.exit }
+  public var exitResult: LifecycleExit? { core.exit }
 
   // MARK: Observers
 

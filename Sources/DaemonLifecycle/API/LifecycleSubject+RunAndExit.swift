@@ -47,7 +47,7 @@ extension LifecycleSubject {
         "runAndExit was called in a task: code of the main actor does not run while that waits. Use run."
       )
     }
-    let work = RunBody { try await setUp(lifecycle) }
+    let work = SetUpBody { try await setUp(lifecycle) }
     // Sent now: without a free thread the task may never get further, but the process must still end.
     lifecycle.expectExit()
     Task.detached(executorPreference: lifecycle.core.callerExecutor) {
@@ -83,7 +83,7 @@ extension LifecycleSubject {
   ) async throws -> LifecycleExit {
     let lifecycle = LifecycleSubject(configuration: try configuration())
     try lifecycle.listen()
-    return try await lifecycle.core.run(after: RunBody { try await setUp(lifecycle) })
+    return try await lifecycle.core.run(after: SetUpBody { try await setUp(lifecycle) })
   }
 
   private static func exitProcess(

@@ -21,22 +21,22 @@ import Synchronization
 /// ```
 ///
 /// Observers are retained until they are removed or the daemon has ended, unless they were added with
-/// ``LifecycleObservable/addObserver(weakly:name:phase:timeout:)``. What the body of `run` captures exists until the
-/// last hook has ended.
+/// ``LifecycleObservable/addObserver(weakly:name:phase:timeout:)``. What a set-up captures exists until the last
+/// hook has ended.
 ///
 /// Under an async `main`, or where more is to be done after the daemon's end, ``run(configuration:_:)`` does the same and returns. It
 /// works in top-level code, and as process 1.
 ///
 /// A process may have several subjects as long as no two of them handle the same signal. Only the first communicates
 /// with systemd, since READY=1, STOPPING=1 and watchdog pings apply to the process as a whole; give the others
-/// ``Swift/Array/plain``.
+/// ``LifecycleInterfaces/plain``.
 ///
 /// When a subject is deallocated, its threads end and the dispositions of its signals are restored. After `runAndExit`
 /// with an `exitGrace` they are not, since the process is about to exit and a late signal must not change its status.
 public final class LifecycleSubject: LifecycleObservable {
   /// The package's own, without public members.
   @_documentation(visibility: internal)
-  public let core: LifecycleCore
+  public let _core: LifecycleCore
   /// From the start on, where there is a service manager.
   private let lease = Mutex<ServiceManagerLease?>(nil)
 
@@ -44,40 +44,36 @@ public final class LifecycleSubject: LifecycleObservable {
   ///
   /// - Parameter configuration: The settings. Default: those that suit a service.
   public init(configuration: LifecycleConfiguration = LifecycleConfiguration()) {
-    core = LifecycleCore(configuration: configuration, parts: nil)
+    _core = LifecycleCore(configuration: configuration, parts: nil)
   }
 
   deinit { core.close() }
 
   // MARK: Run
 
-  /// Starts, runs `body`, and returns when the daemon has terminated.
+  /// Starts, and returns when the daemon has terminated: ``run(configuration:_:)`` for a caller that has set the subject
+  /// up itself.
   ///
-  /// The body runs in its own task. When the termination begins, that task is cancelled and waited for, like a hook,
-  /// before state is saved; a body that does not end is abandoned. When the body returns or throws, the daemon
-  /// terminates. Cancelling the calling task terminates the daemon too.
+  /// ```swift
+  /// let lifecycle = LifecycleSubject()
+  /// lifecycle.addTask(name: "import") {
+  ///   try await work()
+  ///   lifecycle.terminate(because: "everything is imported")
+  /// }
+  /// let end = try await lifecycle.run()
+  /// ```
+  ///
+  /// Cancelling the calling task terminates the daemon.
   ///
   /// A caller that is not isolated continues on the subject's own thread until it suspends again, so it can exit the
   /// process even while Swift's cooperative pool is blocked; with Swift 6.2 it continues once the pool is free. Nothing
   /// ends a process that goes on, but a third terminating signal.
   ///
-  /// - Parameter body: The daemon's work, in its own isolation.
   /// - Returns: The status to exit with, and the report of the termination.
-  /// - Throws: `LifecycleError` when it could not start. What the body throws is in the exit.
-  nonisolated(nonsending) public func run(
-    _ body: sending @escaping @isolated(any) () async throws -> Void
-  ) async throws -> LifecycleExit {
-    try await run(RunBody(body))
-  }
-
-  /// Starts, and returns when the daemon has terminated: ``run(_:)`` without a body.
+  /// - Throws: `LifecycleError` when it could not start. What work throws is in the exit.
   nonisolated(nonsending) public func run() async throws -> LifecycleExit {
-    try await run(nil as RunBody?)
-  }
-
-  nonisolated(nonsending) private func run(_ body: RunBody?) async throws -> LifecycleExit {
     try listen()
-    return await core.run(body)
+    return await core.run()
   }
 
   // MARK: Start

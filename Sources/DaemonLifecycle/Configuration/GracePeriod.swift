@@ -20,7 +20,7 @@ extension LifecycleConfiguration {
   ///   - preStop: How long the container's `preStop` hook takes at most, which runs before SIGTERM. Default 0.
   ///   - environment: The environment to read. Default: this process's.
   /// - Returns: The new timeout; `nil`, with nothing changed, when the variable is not set.
-  /// - Throws: ``LifecycleError/invalidGracePeriod(_:_:reason:)`` when the value is empty, not a whole number, zero,
+  /// - Throws: ``LifecycleError/invalidGracePeriod(name:value:reason:)`` when the value is empty, not a whole number, zero,
   ///   more than a year, or not more than `preStop`; nothing is changed then.
   @discardableResult
   public mutating func setStopTimeout(
@@ -29,7 +29,7 @@ extension LifecycleConfiguration {
   ) throws(LifecycleError) -> Duration? {
     guard let text = environment[name] else { return nil }
     func invalid(_ reason: String) -> LifecycleError {
-      .invalidGracePeriod(name, text, reason: reason)
+      .invalidGracePeriod(name: name, value: text, reason: reason)
     }
     guard let seconds = decimal(text.utf8, as: Int64.self) else {
       throw invalid("not a whole number of seconds")

@@ -36,16 +36,14 @@ public struct LifecycleConfiguration: Sendable {
   /// How long a daemon goes on serving, in the foreground, after a stop was requested, so that load balancers learn of
   /// the stop before it refuses work. Default 0.
   ///
-  /// Meanwhile a readiness file is removed, systemd has received `STOPPING=1`, the body of `run` goes on, and other
+  /// Meanwhile a readiness file is removed, systemd has received `STOPPING=1`, tasks go on, and other
   /// notifications are delivered as usual: see <doc:RunningInContainers>. It is part of ``stopTimeout``, and leaves time
   /// for the save and, before that, for one hook or half of the rest, whichever is less. A delay that does not fit is
   /// shortened, with a warning. There is no delay for a daemon in the background or one whose body has ended.
   public var stopDelay: Duration
-  /// Says where threads wait, a sentence each: set by `DaemonLifecycleTraces`.
-  package var trace: (@Sendable () -> [String])?
-  /// The ways in which the daemon is controlled and observed from outside. Default: ``Swift/Array/standard``. Add to it: a
-  /// list of your own has no signals and no log, unless it names them.
-  public var interfaces: [LifecycleInterface]
+  /// The ways in which the daemon is controlled and observed from outside. Default:
+  /// ``LifecycleInterfaces/standard``.
+  public var interfaces: LifecycleInterfaces
   /// The environment in which the variables of systemd and of platforms are looked up. Default: this process's, as it was
   /// when it was first read.
   public var environment = ServiceEnvironment.current
@@ -62,7 +60,7 @@ public struct LifecycleConfiguration: Sendable {
     escalationDelay: Duration? = .seconds(1),
     stopDelay: Duration = .zero,
     logging: LifecycleLogging? = nil,
-    interfaces: [LifecycleInterface] = .standard
+    interfaces: LifecycleInterfaces = .standard
   ) {
     self.hookTimeout = hookTimeout
     self.cancellationGrace = cancellationGrace
@@ -78,32 +76,29 @@ public struct LifecycleConfiguration: Sendable {
 
   /// The meaning of each signal: ``LifecycleInterface/signals(_:)`` in the list. Default: ``SignalMap/standard``.
   public var signals: SignalMap {
-    get { last { if case .signals(let map) = $0 { map } else { nil } } ?? [:] }
-    set { replace(.signals(newValue)) }
+    get { interfaces.value { if case .signals(let map) = $0 { map } else { nil } } ?? [:] }
+    set { interfaces.append(.signals(newValue)) }
   }
 
   /// What is logged, to the journal where standard error goes there, else to standard error:
-  /// ``LifecycleInterface/log(_:)`` in the list. Default ``LifecycleLogging/timelines``.
+  /// ``LifecycleInterface/log(_:)`` in the list. Default ``LifecycleLogging/timelines``; of a list without a log, problems.
   ///
-  /// A mock logs problems at most: see `ending?.report.timeline`.
+  /// A mock logs problems at most: see `exitResult?.report.timeline`.
   public var logging: LifecycleLogging {
-    get { last { if case .log(let logging) = $0 { logging } else { nil } } ?? .off }
-    set { replace(.log(newValue)) }
+    get {
+      interfaces.value { if case .log(let logging) = $0 { logging } else { nil } } ?? .problems
+    }
+    set { interfaces.append(.log(newValue)) }
   }
 
-  private mutating func replace(_ interface: LifecycleInterface) {
-    interfaces.removeAll { $0 == interface }
-    interfaces.append(interface)
-  }
-
-  private func last<Value>(_ value: (LifecycleInterface.Role) -> Value?) -> Value? {
-    for interface in interfaces.reversed() { if let value = value(interface.role) { return value } }
-    return nil
+  /// Says where threads wait, a sentence each; `nil` where that is not asked for.
+  var trace: (@Sendable () -> [String])? {
+    interfaces.value { if case .traces(let trace) = $0 { trace } else { nil } }
   }
 
   /// Whether it has an interface that only one subject of a process can have.
   var usesService: Bool {
-    interfaces.contains { if case .service = $0.role { true } else { false } }
+    interfaces.value { if case .service = $0 { true } else { nil } } ?? false
   }
 
   /// Whether such an interface is used, with a service manager that has started the process.

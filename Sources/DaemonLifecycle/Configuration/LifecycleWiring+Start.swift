@@ -17,6 +17,11 @@ extension LifecycleWiring {
     parts.append(log)
     for problem in configuration.negatives { note(problem) }
     if let problem = HostingPlatform.shellProblem() { note(problem) }
+    if !configuration.interfaces.contains(.signals()) {
+      note(
+        "No signals are handled, not even SIGTERM: the list of interfaces has none. Begin with .standard or .plain."
+      )
+    }
     let signals = configuration.signals
     if !signals.signals.isEmpty, signals[.sigterm] == nil {
       note(

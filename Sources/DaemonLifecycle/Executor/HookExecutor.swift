@@ -207,7 +207,7 @@ final class HookExecutor: TaskExecutor {
   func listen() throws(LifecycleError) {
     try poll.open()
     guard listenIfMissing(), startThreads() else {
-      throw .system("create the threads that listen and run hooks", errno: EAGAIN)
+      throw .system(purpose: "create the threads that listen and run hooks", errno: EAGAIN)
     }
   }
 

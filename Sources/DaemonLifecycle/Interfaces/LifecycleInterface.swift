@@ -1,26 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /// One way in which a daemon is controlled or observed from outside: signals, systemd, the log, a probe's file.
 ///
-/// ```swift
-/// var configuration = LifecycleConfiguration()
-/// configuration.interfaces += [.pausing(whileInactive: "postgresql.service")]
-/// configuration.interfaces.removeAll { $0 == .sleep }
-/// let lifecycle = LifecycleSubject(configuration: configuration)
-/// ```
-///
 /// An interface that is not in ``LifecycleConfiguration/interfaces`` does not exist for the daemon. Without systemd,
 /// its interfaces do nothing. The product `DaemonLifecycleProbes` has files for probes; of all interfaces a mock has
 /// only these and an explicit descriptor.
-///
-/// The order does not matter, except that of equal interfaces the last counts. Two are equal if they are of one kind
-/// and about the same file or unit, whatever their other parameters.
-public struct LifecycleInterface: Sendable, Equatable {
+public struct LifecycleInterface: Sendable {
   /// The role of an interface, which is known before it is connected.
   package enum Role: Sendable {
     /// Handled from the very beginning: a start that can't handle them fails.
     case signals(SignalMap)
     /// Receives the problems of all other interfaces.
     case log(LifecycleLogging)
+    /// Says where threads wait, a sentence each.
+    case traces(@Sendable () -> [String])
     /// Belongs to the process or its service manager: for one subject of a process only, and for no mock.
     case service
     /// Depends on nothing but the daemon, so a mock has it, too.
@@ -44,8 +36,8 @@ public struct LifecycleInterface: Sendable, Equatable {
     (self.kind, self.subject, self.role, self.connect) = (kind, subject, role, connect)
   }
 
-  /// Whether two interfaces are of one kind, and about the same file or unit.
-  public static func == (a: Self, b: Self) -> Bool { a.kind == b.kind && a.subject == b.subject }
+  /// Whether both are of one kind, and about the same file or unit.
+  func isSame(as other: Self) -> Bool { kind == other.kind && subject == other.subject }
 
   /// Signals, each with its meaning: ``LifecycleConfiguration/signals``.
   public static func signals(_ map: SignalMap = .standard) -> Self {
@@ -55,22 +47,5 @@ public struct LifecycleInterface: Sendable, Equatable {
   /// What is logged: ``LifecycleConfiguration/logging``.
   public static func log(_ logging: LifecycleLogging = .timelines) -> Self {
     Self("log", .log(logging))
-  }
-}
-
-extension [LifecycleInterface] {
-  /// The interfaces for a service: signals, the log, and all of systemd's that need no parameter.
-  public static var standard: Self {
-    plain + [
-      .serviceManager(), .memoryPressure, .readinessDescriptor(), .stopTimeout, .unitJob, .sleep,
-    ]
-  }
-
-  /// Signals and the log only: for a second subject of a process.
-  public static var plain: Self { [.signals(), .log()] }
-
-  /// Each interface once; of equal ones the last.
-  var distinct: Self {
-    indices.filter { !self[($0 + 1)...].contains(self[$0]) }.map { self[$0] }
   }
 }

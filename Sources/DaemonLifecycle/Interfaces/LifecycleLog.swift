@@ -182,11 +182,8 @@ final class LifecycleLog: LifecyclePart {
   // MARK: Fields
 
   private func fields(_ snapshot: LifecycleSnapshot) -> [JournalField] {
-    let reasons = snapshot.reasons.joined(separator: " ")
-    return [
-      ("LIFECYCLE_STATE", "\(snapshot.state)"),
-      ("LIFECYCLE_REASONS", VisibleText.excerpt(reasons, limit: 1000)),
-    ]
+    [("LIFECYCLE_STATE", "\(snapshot.state)")]
+      + snapshot.reasons.map { ("LIFECYCLE_REASON", VisibleText.excerpt($0, limit: 1000)) }
   }
 
   private func fields(_ problem: LifecycleReport.Entry) -> [JournalField] {

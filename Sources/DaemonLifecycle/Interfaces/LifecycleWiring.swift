@@ -4,8 +4,8 @@ package import DaemonSystemd
 /// The result of connecting a configuration's interfaces as a subject starts; the core has it afterwards.
 package struct LifecycleWiring {
   package let environment: ServiceEnvironment
-  /// The connected interfaces, each once.
-  package private(set) var interfaces: [LifecycleInterface] = []
+  /// The connected interfaces.
+  package private(set) var interfaces: LifecycleInterfaces = []
   /// Whether the process has a service manager, and this subject communicates with it.
   package let isSupervised: Bool
   /// Logs a problem at any time. It takes no lock of the core's, so a sink may call it under its own.
@@ -33,9 +33,9 @@ package struct LifecycleWiring {
   }
 
   /// Connects interfaces, and then the buses and the watchdog, which several of them share.
-  mutating func connect(_ interfaces: [LifecycleInterface]) {
-    self.interfaces = interfaces.distinct
-    for interface in self.interfaces { interface.connect(&self) }
+  mutating func connect(_ interfaces: LifecycleInterfaces) {
+    self.interfaces = interfaces
+    for interface in interfaces.all { interface.connect(&self) }
     connectBuses()
     if let watchdogPeriod { parts.append(WatchdogSource(period: watchdogPeriod)) }
   }

@@ -62,7 +62,7 @@ struct ServiceStatus {
     case .launch: return status("launching")
     case .reload where isServing:
       isReloading = true
-      return [.reloading(at: time.microseconds)] + status("reloading: \(cause)")
+      return [.reloading(at: time.sinceBoot)] + status("reloading: \(cause)")
     default: return []
     }
   }
@@ -134,7 +134,7 @@ struct ServiceStatus {
   private mutating func unmappedReload(_ clock: String, _ time: MonotonicTime) -> [NotifyField] {
     guard isServing, !isReloading else { return [] }
     setNote(.reload, "nothing reloaded \(clock): the signal map has no reload")
-    return [.reloading(at: time.microseconds), .ready] + status()
+    return [.reloading(at: time.sinceBoot), .ready] + status()
   }
 
   /// Answers a reload that will not end any more.
@@ -226,7 +226,7 @@ extension LifecycleReport.Entry {
   /// The kind of note for a hook that did not complete. The verdict on a reload has the refusals.
   fileprivate var note: StatusNote {
     if isRefusal { return .reload }
-    return switch notification.flatMap({ NotificationKind($0) }) {
+    return switch NotificationKind(notification) {
     case .shouldSaveState: .unsaved
     case .willEnterForeground: .unentered
     default: .problem

@@ -89,7 +89,7 @@ final class SignalSource: LifecyclePart {
     let failure = waker.open()
     if failure != 0 {
       throw .system(
-        "create the sockets that signals wake the listening thread with", errno: failure)
+        purpose: "create the sockets that signals wake the listening thread with", errno: failure)
     }
     // SIGHUP too, unless it is mapped or other code of this process handles it.
     let takesReload = isSupervised && map[.sighup] == nil && clinux_signal_handler(SIGHUP) <= 1
@@ -104,7 +104,7 @@ final class SignalSource: LifecyclePart {
       default:
         close()
         throw failure == EBUSY
-          ? .signalInUse(signal) : .system("handle \(signal)", errno: failure)
+          ? .signalInUse(signal) : .system(purpose: "handle \(signal)", errno: failure)
       }
     }
     // Last, so that it finds a mapped SIGPIPE handled. Without it, `daemon | head` would end the daemon without a save.

@@ -31,7 +31,7 @@ struct Delivery: Sendable {
     /// Whether it began after the termination had.
     let isOfTermination: Bool
     /// The notification's type in reports.
-    let type: (any LifecycleNotification.Type)?
+    let type: any LifecycleNotification.Type
     let isSave: Bool
     /// The change of state of the observers that it reaches.
     let change: NotificationKind.Change
@@ -97,7 +97,7 @@ struct Delivery: Sendable {
 
   var step: LifecycleStep { constants.step }
   var cause: LifecycleCause { constants.cause }
-  var type: (any LifecycleNotification.Type)? { constants.type }
+  var type: any LifecycleNotification.Type { constants.type }
   var post: LifecyclePost? { if case .posted(let post) = step { post } else { nil } }
   var outer: Outer? { constants.outer }
   var isOfTermination: Bool { constants.isOfTermination }
@@ -184,7 +184,7 @@ struct Delivery: Sendable {
     if entries.isEmpty { entries.reserveCapacity(calls.count) }
     entries.append(
       LifecycleReport.Entry(
-        notification: name.isBody ? nil : own ?? type, outcome: outcome, duration: duration,
+        notification: own ?? type, outcome: outcome, duration: duration,
         name: name, failure: failure, began: began, registration: observer?.value ?? 0))
   }
 }

@@ -159,7 +159,7 @@ extension LifecycleMachine {
     let now = now
     func entry(_ name: ObserverName, _ registration: UInt64) -> LifecycleReport.Entry {
       LifecycleReport.Entry(
-        notification: step.type, outcome: .skipped(.overtaken), duration: .zero, name: name,
+        notification: step.reportedType, outcome: .skipped(.overtaken), duration: .zero, name: name,
         began: now, registration: registration)
     }
     if stop.exit != nil {
@@ -226,7 +226,7 @@ extension LifecycleCause {
   /// Whether the event requests the end of a daemon that serves, rather than reporting its end.
   fileprivate var asksForEnd: Bool {
     switch origin {
-    case .bodyReturned, .workFailed, .launchFailed: false
+    case .workFailed, .launchFailed: false
     default: true
     }
   }

@@ -31,11 +31,6 @@ extension LifecycleMachine {
     if works[id]?.isForgotten == true { removeWork(id) }
   }
 
-  /// The body of `run` waits for no step.
-  mutating func beginBody(_ id: ObserverID) {
-    request(works[known: id].enter(at: now, isAwaited: false).0, of: id)
-  }
-
   private mutating func request(_ action: Work.Action?, of id: ObserverID) {
     if let action { effects.works.append((id, works[id]?.options.runner, action)) }
   }
@@ -111,8 +106,7 @@ extension LifecycleMachine {
   }
 
   private mutating func endStart(of id: ObserverID, _ end: CallEnd = .completed) {
-    // A daemon that was never launched has forgotten its work when its body has ended.
-    if works[id] != nil, let call = works[known: id].entering.take() { ended(call, end) }
+    if let call = works[known: id].entering.take() { ended(call, end) }
   }
 
   /// Also after its start was abandoned, as with an observer's hook.
@@ -162,9 +156,6 @@ extension LifecycleMachine {
   }
 
   private mutating func returned(_ work: Work) {
-    if work.options.form == .body {
-      receive(LifecycleEvent(.terminate, cause: LifecycleCause(.bodyReturned)))
-    }
     if !work.options.mayReturn, !isTerminating {
       let isRunAgain = work.options.form == .foreground
       let next = isRunAgain ? "It is run again after the next resume." : "It is not run again."
@@ -188,8 +179,7 @@ extension LifecycleMachine {
   private mutating func workFailed(_ failure: Failure, of work: Work) {
     guard !isClosed else { return }
     workFailure = workFailure ?? failure
-    let name = work.options.form == .body ? "the body" : "\(work.name)"
-    receive(LifecycleEvent(.terminate, cause: LifecycleCause(failure, of: name)))
+    receive(LifecycleEvent(.terminate, cause: LifecycleCause(failure, of: "\(work.name)")))
   }
 
   // MARK: Time

@@ -267,10 +267,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   private mutating func add(_ member: Member) {
     registry.add(member)
-    if let work = member.work {
-      works.add(Work(member))
-      if work.form == .body { beginBody(member.id) }
-    }
+    if member.work != nil { works.add(Work(member)) }
     guard let limit = member.timeout,
       member.receives(.kind(.didEnterBackground)) || member.receives(.workEnds)
     else { return }

@@ -111,7 +111,7 @@ extension Work {
     }
     guard let failure else {
       forget()
-      state = options.form == .body ? .over(nil) : .returned
+      state = .returned
       return .returned
     }
     if isStopping {

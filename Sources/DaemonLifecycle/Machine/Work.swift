@@ -120,7 +120,7 @@ struct Work: Sendable {
   }
 
   /// Whether a stop has to end it or to report of it, where it runs throughout.
-  var endsWithTheDaemon: Bool { run != nil || failure != nil || options.form == .body }
+  var endsWithTheDaemon: Bool { run != nil || failure != nil }
 
   var isStalled: Bool {
     switch state {

@@ -18,9 +18,7 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     case pressure
     /// A check for the watchdog.
     case watchdog
-    /// The body of `run` returned.
-    case bodyReturned
-    /// The body of `run`, or work in the foreground, threw: a sentence that names it and the error.
+    /// Work threw: a sentence that names it and the error.
     case workFailed(String)
     /// The task that called `run` was cancelled.
     case callerCancelled
@@ -50,8 +48,8 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     content = Content(origin, status: status)
   }
 
-  /// The body of `run`, or work in the foreground, threw.
-  init(_ failure: Failure, of name: String = "the body") {
+  /// Work threw.
+  init(_ failure: Failure, of name: String) {
     self.init(.workFailed("\(name) threw \(failure.text)"))
   }
 
@@ -87,7 +85,6 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     case .bus(let text), .workFailed(let text), .other(let text): text
     case .pressure: "memory pressure"
     case .watchdog: "the watchdog"
-    case .bodyReturned: "the body returned"
     case .callerCancelled: "the caller was cancelled"
     case .launchFailed: "the launch failed"
     case .lateObserver: "a late observer"

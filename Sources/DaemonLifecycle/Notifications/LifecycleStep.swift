@@ -5,7 +5,7 @@ enum LifecycleStep: Sendable {
   case posted(LifecyclePost)
   /// Work that runs throughout begins: all have finished launching.
   case workBegins
-  /// It ends, and so does the body of `run`: everything else has paused.
+  /// It ends: everything else has paused.
   case workEnds
 
   /// The kind of notification; `nil` for a post and for work.
@@ -43,15 +43,19 @@ enum LifecycleStep: Sendable {
 
   /// The notification's type; `nil` for work, of which no observer is notified.
   var type: (any LifecycleNotification.Type)? {
-    if case .posted(let post) = self { Swift.type(of: post.notification) } else { kind?.row.type }
+    switch self {
+    case .workBegins, .workEnds: nil
+    default: reportedType
+    }
   }
 
   /// The type under which a report has it: work that runs throughout begins with the launch, and ends with the daemon.
-  var reportedType: (any LifecycleNotification.Type)? {
+  var reportedType: any LifecycleNotification.Type {
     switch self {
+    case .kind(let kind): kind.row.type
+    case .posted(let post): Swift.type(of: post.notification)
     case .workBegins: DidFinishLaunching.self
     case .workEnds: WillTerminate.self
-    default: type
     }
   }
 

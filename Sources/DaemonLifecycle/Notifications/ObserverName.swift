@@ -8,13 +8,10 @@ enum ObserverName: Sendable {
   case closure(file: StaticString, line: UInt)
   case foreground(file: StaticString, line: UInt)
   case task(file: StaticString, line: UInt)
-  case body
 
   static func given(_ name: String?, orElse other: Self) -> Self {
     name.map { .given($0) } ?? other
   }
-
-  var isBody: Bool { if case .body = self { true } else { false } }
 }
 
 extension ObserverName: CustomStringConvertible {
@@ -28,7 +25,6 @@ extension ObserverName: CustomStringConvertible {
     case .closure(let file, let line): "closure at \(file):\(line)"
     case .foreground(let file, let line): "foreground at \(file):\(line)"
     case .task(let file, let line): "task at \(file):\(line)"
-    case .body: "body"
     }
   }
 }

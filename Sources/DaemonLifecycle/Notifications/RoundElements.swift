@@ -11,7 +11,7 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
   /// - Returns: A sequence of the same elements and errors, which ends with the round.
   public func untilEnding(
     of round: WorkRound
-  ) -> some AsyncSequence<Element, any Error> & Sendable {
+  ) -> some AsyncSequence<Element, Failure> & Sendable {
     RoundElements(base: self, round: round)
   }
 }
@@ -32,15 +32,18 @@ where Base.Element: Sendable {
   struct Iterator: AsyncIteratorProtocol {
     let source: Source
 
-    mutating func next() async throws -> Base.Element? { try await next(isolation: nil) }
+    mutating func next() async throws(Base.Failure) -> Base.Element? {
+      try await next(isolation: nil)
+    }
 
-    mutating func next(isolation _: isolated (any Actor)?) async throws -> Base.Element? {
+    mutating func next(
+      isolation _: isolated (any Actor)?
+    ) async throws(Base.Failure) -> Base.Element? {
       let source = source
-      let element = try await source.round.untilEnding { try await source.iterator.next() }
-      guard element == nil, source.isStream, source.round.mayFinish, !Task.isCancelled else {
-        return element
-      }
-      do { return try await source.buffered() } catch is CancellationError { return nil }
+      let result = await source.round.resultUntilEnding { await source.next() }
+      guard case .success(nil) = result, source.isStream, source.round.mayFinish, !Task.isCancelled
+      else { return try result.get() }
+      return try await source.buffered().get()
     }
   }
 
@@ -55,13 +58,21 @@ where Base.Element: Sendable {
       (self.iterator, self.isStream, self.round) = (iterator, isStream, round)
     }
 
+    func next() async -> Result<Base.Element?, Base.Failure> {
+      do throws(Base.Failure) { return .success(try await iterator.next(isolation: nil)) } catch {
+        return .failure(error)
+      }
+    }
+
     /// Returns the next element that is there, and waits for none.
-    func buffered() async throws -> Base.Element? {
+    func buffered() async -> Result<Base.Element?, Base.Failure> {
       let next = Task {
         withUnsafeCurrentTask { $0?.cancel() }
-        return try await iterator.next()
+        return await self.next()
       }
-      return try await next.value
+      let result = await next.value
+      if case .failure(is CancellationError) = result { return .success(nil) }
+      return result
     }
   }
 }

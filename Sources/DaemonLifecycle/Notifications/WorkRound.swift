@@ -125,22 +125,31 @@ public final class WorkRound: Sendable {
   nonisolated(nonsending) public func untilEnding<T: Sendable>(
     _ operation: @escaping @Sendable () async throws -> T?
   ) async throws -> T? {
-    if isEnding { return nil }
+    try await resultUntilEnding { () async -> Result<T?, any Error> in
+      do { return .success(try await operation()) } catch { return .failure(error) }
+    }.get()
+  }
+
+  nonisolated(nonsending) func resultUntilEnding<T: Sendable, Failure>(
+    _ operation: @escaping @Sendable () async -> Result<T?, Failure>
+  ) async -> Result<T?, Failure> {
+    if isEnding { return .success(nil) }
     let task = Task(operation: operation)
     let result = await withEndingHandler {
       await withTaskCancellationHandler {
-        await task.result
+        await task.value
       } onCancel: {
         task.cancel()
       }
     } onEnding: {
       task.cancel()
     }
-    do {
-      let value = try result.get()
+    switch result {
+    case .success(let value):
       if value != nil { reportProgress() }
-      return value
-    } catch is CancellationError where isEnding { return nil }
+      return result
+    case .failure(let error): return error is CancellationError && isEnding ? .success(nil) : result
+    }
   }
 
   /// Runs `operation`, which has a time to finish once the round is ending: for a job that can be handed back.

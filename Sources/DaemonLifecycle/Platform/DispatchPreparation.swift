@@ -14,7 +14,9 @@ enum DispatchPreparation {
     let files = (0..<16).map { _ in eventfd(0, Int32(EFD_CLOEXEC)) }
     let error = clinux_errno()
     for file in files where file >= 0 { close(file) }
-    if files.contains(-1) { throw .system("open the 16 descriptors of a start", errno: error) }
+    if files.contains(-1) {
+      throw .system(purpose: "open the 16 descriptors of a start", errno: error)
+    }
   }
 
   /// Begins, once in a process. It blocks until Dispatch has a thread: call it on a thread that has nothing else to do.

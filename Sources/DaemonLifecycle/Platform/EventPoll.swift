@@ -84,7 +84,9 @@ final class EventPoll: Sendable {
       defer { waker.close() }
       return clinux_errno()
     }
-    if error != 0 { throw .system("create the descriptors of the listening thread", errno: error) }
+    if error != 0 {
+      throw .system(purpose: "create the descriptors of the listening thread", errno: error)
+    }
   }
 
   /// Closes the waker and the timer; no thread listens.

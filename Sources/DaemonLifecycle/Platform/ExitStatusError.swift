@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// An error that determines the exit status of the daemon that it ends: thrown by the set-up of
-/// ``LifecycleSubject/runAndExit(configuration:_:)``, by a hook of the launch, by work or by the body of `run`. A hook of the stop
+/// ``LifecycleSubject/runAndExit(configuration:_:)``, by a hook of the launch or by work. A hook of the stop
 /// ends nothing: the status is 70 then, whatever it throws.
 ///
 /// ```swift

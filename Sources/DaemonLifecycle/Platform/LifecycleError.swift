@@ -18,11 +18,10 @@ public enum LifecycleError: ExitStatusError, Sendable, Hashable, CustomStringCon
   /// `foreground { … }` was awaited in the set-up of `runAndExit` or `run`: it would return at the end of a daemon that is
   /// launched when the set-up has returned. Write `addForeground { … }` there.
   case foregroundInSetUp
-  /// The variable for the grace period of a stop is malformed; the associated values are its name, its value and the
-  /// reason.
-  case invalidGracePeriod(String, String, reason: String)
-  /// A system call failed; the text is its purpose.
-  case system(String, errno: Int32)
+  /// The variable for the grace period of a stop is malformed.
+  case invalidGracePeriod(name: String, value: String, reason: String)
+  /// A system call failed.
+  case system(purpose: String, errno: Int32)
 
   /// The exit status if it keeps the daemon from starting: 78 (EX_CONFIG) for a malformed grace period, else 71 (EX_OSERR).
   public var exitStatus: Int32 { if case .invalidGracePeriod = self { 78 } else { 71 } }

@@ -110,9 +110,7 @@ struct LifecycleRegistry: Sendable {
   /// Adds a member. One that could catch up at once, and has a hook for nothing that it has missed, skips that.
   mutating func add(_ member: Member) {
     members.add(member)
-    if let form = member.work?.form, form != .foreground {
-      members.update(member.id) { $0.work = form == .body ? .begun : .waiting }
-    }
+    if member.work?.form == .task { members.update(member.id) { $0.work = .waiting } }
     guard transition == nil, holds == 0, termination == nil,
       state == .foreground || state == .background, !member.receives(.kind(.didFinishLaunching)),
       state == .background || !member.receives(.kind(.willEnterForeground))

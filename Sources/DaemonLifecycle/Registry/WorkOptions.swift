@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The constants of a work: a member that has a body in place of hooks.
 struct WorkOptions: Sendable {
-  /// When a work runs, and whether its end is the daemon's.
+  /// When a work runs.
   enum Form: Sendable {
     /// While the daemon is in the foreground.
     case foreground
     /// From the launch to the stop, whatever pauses the daemon.
     case task
-    /// As `task`, but at once, and its end is the daemon's: the body of `run`.
-    case body
   }
 
   var form = Form.foreground
@@ -31,8 +29,7 @@ struct WorkOptions: Sendable {
   func concerns(_ step: LifecycleStep) -> Bool {
     switch step {
     case .kind(.willEnterForeground), .kind(.didEnterBackground): form == .foreground
-    case .workBegins: form == .task
-    case .workEnds: form != .foreground
+    case .workBegins, .workEnds: form == .task
     default: false
     }
   }

@@ -65,10 +65,10 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     }
   }
 
-  /// The entry for one call of a hook, or for the body of `run`.
+  /// The entry for one call of a hook, or for the begin or the end of work.
   public struct Entry: Equatable, Sendable, CustomStringConvertible {
-    /// The notification's type; `nil` for the body of `run`.
-    public let notification: (any LifecycleNotification.Type)?
+    /// The notification's type.
+    public let notification: any LifecycleNotification.Type
     /// The outcome of the call.
     public let outcome: Outcome
     /// The time from when the call was scheduled to its end; zero when it was skipped.
@@ -81,7 +81,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     /// The number of the observer's registration.
     package internal(set) var registration: UInt64 = 0
 
-    /// The observer's name: the one that was given, its type, `closure at Module/File.swift:42`, or `body`.
+    /// The observer's name: the one that was given, its type, or `closure at Module/File.swift:42`.
     public var observer: String { name.description }
 
     /// Compares two entries: the observer, the notification and the outcome, whatever the times.
@@ -97,7 +97,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     /// The entry on one line, with control characters escaped:
     /// `Poller, ShouldSaveState: failed after 200 ms: disk full`.
     public var description: String {
-      let subject = notification.map { "\(observer), \($0)" } ?? observer
+      let subject = "\(observer), \(notification)"
       if outcome.isSkipped { return VisibleText.line("\(subject): skipped\(why)") }
       // An error thrown before the step took no time in it.
       let time = isLate && duration == .zero ? "" : " after \(duration.forReading)"
@@ -115,7 +115,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 
     /// Whether the hook has refused a new configuration.
     var isRefusal: Bool {
-      severity > 0 && notification.flatMap { NotificationKind($0) } == .shouldReload
+      severity > 0 && NotificationKind(notification) == .shouldReload
     }
 
     /// The reason after a colon, if there is one.

@@ -37,7 +37,7 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
         ended: entries.map(\.ended).max() ?? zero)
     for (index, activity) in span.prelude.enumerated() {
       let entry = LifecycleReport.Entry(
-        notification: nil, outcome: .completed,
+        notification: WillTerminate.self, outcome: .completed,
         duration: activity.began.duration(to: activity.ended),
         name: .given(activity.name), began: activity.began)
       rows.append(Row(first: index - span.prelude.count, words: activity.words, entries: [entry]))
@@ -125,9 +125,9 @@ extension LifecycleReport.Entry {
 
   /// The entry in words: `saved`, `save failed: disk full`, `pause abandoned: did not end`.
   fileprivate var words: String {
-    let row = notification.flatMap { NotificationKind($0)?.row }
-    let noun = row?.noun ?? notification.map { "\($0)" } ?? "end"
-    if outcome.isCompleted { return (row?.done ?? notification.map { "\($0)" } ?? "ended") + why }
+    let row = NotificationKind(notification)?.row
+    if outcome.isCompleted { return (row?.done ?? "\(notification)") + why }
+    let noun = row?.noun ?? "\(notification)"
     return isLate ? "\(word)\(why)" : "\(noun) \(word)\(why)"
   }
 }

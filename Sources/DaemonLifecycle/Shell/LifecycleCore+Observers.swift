@@ -64,15 +64,13 @@ extension LifecycleCore {
     if let second = candidates.1, second.isGone { remove(second.id) }
   }
 
-  /// Adds a work. Returns `nil` once the daemon has ended, and for the body of `run` once it terminates. The check and
-  /// the start of the body are one step, so it either never begins or is waited for.
+  /// Adds a work. Returns `nil` once the daemon has ended.
   @discardableResult @inline(never) func add(
     _ runner: WorkRunner, _ work: WorkOptions, phase: LifecyclePhase = .standard,
     draining limit: Duration? = nil
   ) -> ObserverID? {
     change { state, now in
-      let isOver = state.machine.stop.exit != nil || state.machine.isClosed
-      if isOver || work.form == .body && state.machine.isTerminating { return nil }
+      if state.machine.stop.exit != nil || state.machine.isClosed { return nil }
       let id = state.machine.registry.members.nextID(state.newID())
       var work = work
       (work.runner, work.drains) = (runner, limit != nil)

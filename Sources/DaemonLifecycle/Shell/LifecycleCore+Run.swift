@@ -2,36 +2,32 @@
 import DaemonSystemd
 import Synchronization
 
-// Launch, body, exit and posts, for callers that wait. One message of the machine resumes each. The continuations of
+// Set-up, launch, exit and posts, for callers that wait. One message of the machine resumes each. The continuations of
 // the launch and the exit are unsafe ones: the type of a checked one costs a start a search through all conformances.
 extension LifecycleCore {
-  /// Launches the daemon, runs the body, and returns when the daemon has terminated.
-  package nonisolated(nonsending) func run(_ body: RunBody?) async -> LifecycleExit {
+  /// Launches the daemon, and returns when it has terminated.
+  package nonisolated(nonsending) func run() async -> LifecycleExit {
     // The closure is not isolated: otherwise it would continue on the cooperative pool, which may be blocked.
     return await withTaskExecutorPreference(callerExecutor) {
       await withTaskCancellationHandler {
         _ = await launch()
-        if let body, !isTerminating { start(body: body) }
-        let exit = await untilTerminated()
-        // Objects that the body owns, observers among them, are needed until here.
-        withExtendedLifetime(body) {}
-        return exit
+        return await untilTerminated()
       } onCancel: {
         receive(LifecycleEvent(.terminate, cause: LifecycleCause(.callerCancelled)))
       }
     }
   }
 
-  /// The same, with a set-up instead of a body. Throws the set-up's error, unless the daemon has ended by then.
-  nonisolated(nonsending) func run(after work: RunBody) async throws -> LifecycleExit {
+  /// The same after a set-up. Throws the set-up's error, unless the daemon has ended by then.
+  nonisolated(nonsending) func run(after work: SetUpBody) async throws -> LifecycleExit {
     // The set-up's closure holds the subject, whose deinit would close this core.
     defer { withExtendedLifetime(work) {} }
     do { try await setUp(work) } catch  where exit == nil { throw error } catch {}
-    return await run(nil)
+    return await run()
   }
 
   /// Runs the set-up on the cooperative pool, and waits for it. The end of the daemon cancels it.
-  private nonisolated(nonsending) func setUp(_ work: RunBody) async throws {
+  private nonisolated(nonsending) func setUp(_ work: SetUpBody) async throws {
     let task = Task.detached {
       try await SetUp.$current.withValue(SetUp(core: ObjectIdentifier(self))) {
         try await work.run()
@@ -70,11 +66,6 @@ extension LifecycleCore {
     await withUnsafeContinuation { continuation in
       handle(.launch { continuation.resume(returning: $0) })
     }
-  }
-
-  /// Runs the body as a work whose end ends the daemon.
-  @inline(never) func start(body: RunBody) {
-    add(WorkRunner(self, .body) { _ in try await body.run() }, WorkOptions(form: .body))
   }
 
   /// Returns on the executor's thread when its caller is not isolated: the caller then continues without the
@@ -135,8 +126,8 @@ final class AwaitedPost: LifecyclePost, @unchecked Sendable {
   }
 }
 
-/// The body of `run`, retained until the end: observers that only the body owns must exist to save.
-package final class RunBody: Sendable {
+/// The closure that sets a daemon up, retained until the end: observers that only it owns must exist to save.
+package final class SetUpBody: Sendable {
   /// Called once. The caller has sent its captures, and has no access to them any more.
   nonisolated(unsafe) private let body: @isolated(any) () async throws -> Void
 

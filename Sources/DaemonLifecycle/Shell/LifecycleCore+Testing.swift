@@ -19,8 +19,7 @@ extension LifecycleCore {
     if let notifyAddress, let socket = try? NotifySocket(address: notifyAddress) {
       wiring.parts.append(NotifySink(socket, waits: true, warn: wiring.warn))
     }
-    wiring.connect(
-      configuration.interfaces.filter { if case .local = $0.role { true } else { false } })
+    wiring.connect(configuration.interfaces.local)
     for problem in wiring.problems { log.warn(problem) }
     self.init(
       configuration: configuration, virtualTime: VirtualTime(),

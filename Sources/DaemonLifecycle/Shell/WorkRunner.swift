@@ -83,10 +83,7 @@ final class WorkRunner: Sendable {
 
   private func run(_ round: WorkRound) async -> Failure? {
     do {
-      // The body of `run` is a test's own code in a mock, and in no round.
-      try await WorkRound.$current.withValue(name.isBody ? nil : round) {
-        try await body(round)
-      }
+      try await WorkRound.$current.withValue(round) { try await body(round) }
       return nil
     } catch {
       return Failure(error)

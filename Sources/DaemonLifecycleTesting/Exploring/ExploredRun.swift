@@ -20,7 +20,6 @@ public final class ExploredRun: Sendable {
   var length: Int { choices.withLock(\.record.count) }
   /// What happened, in words.
   let history = Mutex(["launch"])
-  private let body = Mutex<RunBody?>(nil)
   private let check = Mutex<Check>({})
   private let exit = Mutex<LifecycleExit?>(nil)
 
@@ -28,12 +27,6 @@ public final class ExploredRun: Sendable {
     self.choices = Mutex(choices)
     mock = MockLifecycleSubject(
       state: .launching, configuration: configuration, pool: RunJobs.pool)
-  }
-
-  /// Sets the body of the daemon's `run`. Without one, it runs until it is terminated.
-  public func body(_ body: sending @escaping @isolated(any) () async throws -> Void) {
-    let body = RunBody(body)
-    self.body.withLock { $0 = body }
   }
 
   /// Whether a fake of the daemon, such as its disk or its network, should fail now. The exploration chooses.
@@ -64,9 +57,8 @@ public final class ExploredRun: Sendable {
         throw ExplorationError("The set-up waits for something that never comes, or never ends.")
       }
       self.check.withLock { [check = try check.get()] in $0 = check }
-      let body = body.withLock { $0 }
       Task.detached { [self] in
-        ended(await mock.core.run(body))
+        ended(await mock.core.run())
       }
     }
   }
@@ -192,10 +184,9 @@ public final class ExploredRun: Sendable {
       for entry in report.problems {
         switch entry.outcome {
         case .completed, .skipped(.overtaken), .skipped(.earlierHookFailed): continue
-        // An error that a body throws after its cancellation has no effect.
+        // An error that work throws after its cancellation has no effect.
         case .failed where aFakeFailed || entry.isLate: continue
-        // The body's error is the cause, too.
-        case .failed: return entry.notification == nil ? "\(entry)" : "\(entry) (\(report.cause))"
+        case .failed: return "\(entry) (\(report.cause))"
         default:
           return "\(entry) (\(report.cause)). It waits for what never comes, or for the real clock."
         }

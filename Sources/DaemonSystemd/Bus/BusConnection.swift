@@ -88,7 +88,7 @@ package final class BusConnection {
   package func start() throws(SystemdError) {
     let number = epoll_create1(Int32(bitPattern: UInt32(EPOLL_CLOEXEC)))
     guard number >= 0 else {
-      throw .system("create the poll of a bus connection", errno: clinux_errno())
+      throw .system(purpose: "create the poll of a bus connection", errno: clinux_errno())
     }
     poll = OwnedDescriptor(owning: number)
     deadline = MonotonicTime.now()

@@ -90,11 +90,6 @@ extension FuzzTarget {
     }
   }
 
-  private static let directoryVariables = [
-    "STATE_DIRECTORY", "RUNTIME_DIRECTORY", "CACHE_DIRECTORY", "LOGS_DIRECTORY",
-    "CONFIGURATION_DIRECTORY",
-  ]
-
   private static func checkValues(_ environment: ServiceEnvironment, _ texts: [String: String]) {
     func digits(_ name: String) -> String? { texts[name].flatMap { normalDigits($0.utf8) } }
     for problem in environment.problems { requireMalformed(problem, texts) }
@@ -131,7 +126,8 @@ extension FuzzTarget {
     require(
       !environment.isSupervised || texts["NOTIFY_SOCKET"] != nil || texts["INVOCATION_ID"] != nil,
       "nobody supervises it")
-    for name in directoryVariables {
+    for kind in ["STATE", "RUNTIME", "CACHE", "LOGS", "CONFIGURATION"] {
+      let name = "\(kind)_DIRECTORY"
       isRead(name, environment) { () throws(SystemdError) in
         let list = try environment.directories(in: name)
         return list.allSatisfy { $0.utf8.first == UInt8(ascii: "/") }

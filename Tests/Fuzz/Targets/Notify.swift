@@ -68,7 +68,7 @@ extension FuzzTarget {
     case 0: .ready
     case 1: .stopping
     // Not without a time, which would be that of each rendering.
-    case 2: .reloading(at: input.number())
+    case 2: .reloading(at: duration(&input))
     case 3: .status(input.countedText())
     case 4: .extendTimeout(duration(&input))
     case 5: .watchdog

@@ -180,7 +180,7 @@ let hang: @Sendable ([String]) async throws -> Void = { arguments in
   var configuration = LifecycleConfiguration(
     cancellationGrace: .milliseconds(200), stopTimeout: .seconds(60), escalationDelay: .zero)
   configuration.signals[.sigquit] = .describe
-  configuration.traceThreads()
+  configuration.interfaces.append(.threadTraces)
   let lifecycle = LifecycleSubject(configuration: configuration)
   lifecycle.addObserver(Logger("saver"))
   // Its own, since on a slow machine a launch's hook takes a while.
@@ -216,7 +216,7 @@ let leaving: @Sendable ([String]) async throws -> Void = { arguments in
   token.withLock { $0 = ends }
   // The second error has the first one forgotten.
   let runs = Atomic(0)
-  lifecycle.addTask(name: "work", restarting: .backoff()) { _ in
+  lifecycle.addTask(name: "work", restarting: .backoff()) {
     if runs.add(1, ordering: .relaxed).newValue > 2 { try await Task.sleep(for: .seconds(1000)) }
     throw LeavingError(object: LeavingObject("error", lifecycle, blocks))
   }

@@ -19,7 +19,7 @@ let robbed: @Sendable ([String]) async throws -> Void = { arguments in
     Thread.detach { robbery.commit() }
   }
   let ending = lifecycle.observe(WillTerminate.self) { _ in say(robbery.outcome()) }
-  let result = try await lifecycle.run {
+  let result = try await lifecycle.untilReturned {
     for try await _ in lifecycle.ticks(every: .milliseconds(100)) {}
   }
   withExtendedLifetime((token, ending)) {}
@@ -133,26 +133,28 @@ let threadless: @Sendable ([String]) async throws -> Void = { arguments in
   let result: LifecycleExit
   switch arguments.first {
   case "foreground":
-    result = try await lifecycle.run { try await lifecycle.foreground { try await work() } }
+    result = try await lifecycle.untilReturned {
+      try await lifecycle.foreground { try await work() }
+    }
   case "draining":
-    result = try await lifecycle.run {
+    result = try await lifecycle.untilReturned {
       try await lifecycle.foreground(draining: .milliseconds(500)) { round in
         takeThreadsOfRounds()
         try await round.waitUntilEnding()
       }
     }
   case "restarting":
-    result = try await lifecycle.run {
+    result = try await lifecycle.untilReturned {
       try await lifecycle.foreground(restarting: .backoff()) { try await work() }
     }
   case "sleeping":
-    result = try await lifecycle.run {
+    result = try await lifecycle.untilReturned {
       limitThreads(to: 1)
       for try await _ in lifecycle.ticks(every: .seconds(6)) { say("tick") }
     }
-  case "launching": result = try await lifecycle.run { say("began") }
+  case "launching": result = try await lifecycle.untilReturned { say("began") }
   case "occupied":
-    result = try await lifecycle.run {
+    result = try await lifecycle.untilReturned {
       async let later: Void = lifecycle.clock.sleep(for: .seconds(9))
       // When threads that the start has left have ended.
       try await lifecycle.clock.sleep(for: .seconds(7))
@@ -161,7 +163,7 @@ let threadless: @Sendable ([String]) async throws -> Void = { arguments in
       try await later
     }
   case "receiving":
-    result = try await lifecycle.run {
+    result = try await lifecycle.untilReturned {
       let notifications = lifecycle.notifications(of: DidEnterBackground.self)
       limitThreads(to: 1)
       for await _ in notifications { say("received") }
@@ -214,7 +216,7 @@ private func losing(
     try? await lifecycle.clock.sleep(for: .seconds(arguments.last == "slow" ? 1000 : 1))
     say("ended")
   }
-  let result = try await lifecycle.run {
+  let result = try await lifecycle.untilReturned {
     for try await _ in lifecycle.ticks(every: .milliseconds(100)) {}
   }
   withExtendedLifetime((losing, ending)) {}
@@ -326,7 +328,9 @@ let unstarted: @Sendable ([String]) async throws -> Void = { _ in
   // with its libraries, while this reads what is open.
   var configuration = LifecycleConfiguration(
     interfaces: .standard + [.readinessDescriptor(ends[1])])
-  configuration.interfaces.removeAll { [.stopTimeout, .unitJob, .sleep].contains($0) }
+  for bus: LifecycleInterface in [.stopTimeout, .unitJob, .sleep] {
+    configuration.interfaces.remove(bus)
+  }
   let lifecycle = LifecycleSubject(configuration: configuration)
   try await lifecycle.start()
   let other = LifecycleSubject(configuration: LifecycleConfiguration(signals: [.sigterm: .reload]))

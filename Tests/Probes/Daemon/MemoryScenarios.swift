@@ -9,7 +9,7 @@ let memory: @Sendable ([String]) async throws -> Void = { arguments in
   let lifecycle = LifecycleSubject(configuration: LifecycleConfiguration(logging: .off))
   lifecycle.addObserver(Counter())
   let load = MemoryLoad(lifecycle: lifecycle)
-  let result = try await lifecycle.run {
+  let result = try await lifecycle.untilReturned {
     for _ in 0..<6 {
       await load.post(count)
       say("posts \(allocatedKilobytes()) kB")

@@ -75,6 +75,17 @@ extension LifecycleSubject {
     finish(result)
   }
 
+  /// Runs until `body`, which is a task, has returned.
+  nonisolated(nonsending) func untilReturned(
+    _ body: @escaping @Sendable () async throws -> Void
+  ) async throws -> LifecycleExit {
+    addTask(name: "body") { [unowned self] in
+      try await body()
+      terminate(because: "the body returned")
+    }
+    return try await run()
+  }
+
   /// As `runToTheEnd`, with a word when the launch is over.
   nonisolated(nonsending) func start(
     saying word: String, _ tokens: LifecycleToken...

@@ -81,7 +81,7 @@ let fullStdout: @Sendable ([String]) async throws -> Void = { _ in
   let lifecycle = LifecycleSubject(configuration: .init(exitGrace: .milliseconds(500)))
   lifecycle.expectExit()
   let filler = String(repeating: "x", count: 1000)
-  let result = try await lifecycle.run {
+  let result = try await lifecycle.untilReturned {
     let flags = fcntl(1, F_GETFL)
     _ = fcntl(1, F_SETFL, flags | O_NONBLOCK)
     say("filling")
@@ -112,7 +112,7 @@ let ownership: @Sendable ([String]) async throws -> Void = { _ in
   let poller = Logger("owned")
   lifecycle.addObserver(poller)
   addObservers(to: lifecycle)
-  let result = try await lifecycle.run {
+  let result = try await lifecycle.untilReturned {
     try await lifecycle.foreground {
       for try await tick in lifecycle.ticks(every: .milliseconds(20)) {
         say("\(poller.name)tick \(tick)")
@@ -147,7 +147,7 @@ let body: @Sendable ([String]) async throws -> Void = { arguments in
     do { try await lifecycle.clock.sleep(for: .seconds(1000)) } catch { throw BodyError() }
   }
   finish(
-    try await lifecycle.run {
+    try await lifecycle.untilReturned {
       say("body")
       switch kind {
       case "returns": return
@@ -169,15 +169,16 @@ let launchFails: @Sendable ([String]) async throws -> Void = { _ in
   let lifecycle = LifecycleSubject()
   let token = lifecycle.observe(DidFinishLaunching.self) { _ in throw BodyError() }
   lifecycle.addObserver(Logger())
-  let result = try await lifecycle.run { say("body") }
+  let result = try await lifecycle.untilReturned { say("body") }
   withExtendedLifetime(token) {}
   finish(result)
 }
 
 /// A launch that takes its time: what comes meanwhile waits. The path of a readiness file may be given.
 let slowLaunch: @Sendable ([String]) async throws -> Void = { arguments in
-  let lifecycle = loggedSubject(
-    .init(interfaces: .standard + arguments.prefix(1).map { .readinessFile($0) }))
+  var configuration = LifecycleConfiguration()
+  if let file = arguments.first { configuration.interfaces.append(.readinessFile(file)) }
+  let lifecycle = loggedSubject(configuration)
   let token = lifecycle.observe(DidFinishLaunching.self, phase: .init(order: -1)) { notification in
     say("launching")
     if let ready = arguments.first { say(access(ready, F_OK) == 0 ? "ready" : "not ready") }

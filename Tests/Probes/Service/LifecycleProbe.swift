@@ -68,7 +68,7 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
   private func runParts() async throws -> LifecycleExit {
     let lifecycle = lifecycle
     if options.has("--thief") {
-      return try await lifecycle.run {
+      lifecycle.addTask {
         let sources = [SIGHUP, SIGTERM].map { DispatchSource.makeSignalSource(signal: $0) }
         for source in sources {
           // What came before it was called is one call.
@@ -79,20 +79,18 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
         try await lifecycle.clock.sleep(for: .seconds(86_400))
       }
     }
-    guard let period = options.seconds("--part") else { return try await lifecycle.run() }
-    let hasFailed = Mutex(false)
-    return try await lifecycle.run {
-      try await lifecycle.foreground(
+    if let period = options.seconds("--part") {
+      let hasFailed = Atomic(false)
+      lifecycle.addForeground(
         name: "part", restarting: .backoff(initialDelay: .milliseconds(10), within: period)
       ) {
-        let isFirst = hasFailed.withLock { hasFailed in
-          defer { hasFailed = true }
-          return !hasFailed
+        if !hasFailed.exchange(true, ordering: .relaxed) {
+          throw Rejection(description: "the part fails")
         }
-        if isFirst { throw Rejection(description: "the part fails") }
         try await lifecycle.clock.sleep(for: .seconds(86_400))
       }
     }
+    return try await lifecycle.run()
   }
 
   // MARK: Hooks

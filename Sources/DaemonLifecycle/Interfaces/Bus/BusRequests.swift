@@ -63,7 +63,7 @@ extension BusRequest {
         switch values.only {
         case .variant(.pair(.uint32(let id), .path(let path))) where id != 0:
           return .call(.get("JobType", of: path, "Job", .systemd))
-        case .variant(.string(let type)): job = UnitJob(VisibleText.excerpt(type))
+        case .variant(.string(let type)): job = UnitJob(rawValue: VisibleText.excerpt(type))
         default: break
         }
       }

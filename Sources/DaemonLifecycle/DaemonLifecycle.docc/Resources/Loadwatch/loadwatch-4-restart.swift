@@ -21,7 +21,7 @@ import Testing
   #expect(await monitor.peak.samples == 4)
 
   try await mock.send(.sigterm)
-  #expect(mock.ending?.exitStatus == 0)
+  #expect(mock.exitResult?.exitStatus == 0)
 }
 
 @Test func aRestartContinuesTheCount() async throws {

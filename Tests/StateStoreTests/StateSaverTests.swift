@@ -9,7 +9,7 @@ import Testing
 @testable import DaemonLifecycleState
 
 /// The observer that saves, on the mock and its clock.
-@Suite("State: the observer") struct SavedStateTests {
+@Suite("State: the observer") struct StateSaverTests {
   private let mock = MockLifecycleSubject()
   private let memory = StateMemory()
   private let value = Value()
@@ -30,15 +30,13 @@ import Testing
   }
 
   private func saved(every interval: Duration? = nil) throws
-    -> SavedState
+    -> StateSaver
   {
     let value = value
-    return SavedState(
-      lifecycle: mock, store: try StateStore(memory: memory), every: interval
-    ) { value.bytes() }
+    return mock.addStateSaver(try StateStore(memory: memory), every: interval) { value.bytes() }
   }
 
-  private func generation(_ saved: SavedState) throws -> UInt64 {
+  private func generation(_ saved: StateSaver) throws -> UInt64 {
     try saved.store.load()?.generation ?? 0
   }
 
@@ -61,10 +59,10 @@ import Testing
   @Test func itIsNamedAfterItsStore() async throws {
     for name in ["state", "orders"] {
       let store = try StateStore(memory: memory, name: name)
-      SavedState(lifecycle: mock, store: store) { throw StateError.unusable("x") }
+      mock.addStateSaver(store) { throw StateError.unusable("x") }
     }
     let save = try await mock.send(.saveState)
-    #expect(Set(save.problems.map(\.observer)) == ["SavedState", "SavedState orders"])
+    #expect(Set(save.problems.map(\.observer)) == ["StateSaver", "StateSaver orders"])
   }
 
   @Test func whatHasNotChangedIsNotSavedAgain() async throws {
@@ -101,7 +99,7 @@ import Testing
   }
 
   @Test func oneThatIsRemovedEndsItsTimer() async throws {
-    var saved: SavedState? = try saved(every: .seconds(60))
+    var saved: StateSaver? = try saved(every: .seconds(60))
     try await mock.waitUntilSleeping()
     if let saved { mock.removeObserver(saved) }
     saved = nil
@@ -116,7 +114,7 @@ import Testing
     let report = try await mock.send(.sigterm)
     #expect(report.problems.count == 1)
     #expect("\(report)".contains("Could not save the state in (memory): No space left on device."))
-    #expect(mock.ending?.exitStatus == 70)
+    #expect(mock.exitResult?.exitStatus == 70)
     withExtendedLifetime(saved) {}
   }
 
@@ -124,7 +122,7 @@ import Testing
     struct NotNow: Error {}
     let store = try StateStore(memory: memory)
     try store.save([9])
-    let saved = SavedState(lifecycle: mock, store: store) { throw NotNow() }
+    let saved = mock.addStateSaver(store) { throw NotNow() }
     let report = try await mock.send(.sigusr1)
     #expect(report.problems.count == 1)
     #expect(try store.load()?.bytes == [9])
@@ -136,7 +134,7 @@ import Testing
     let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
     let (released, release) = AsyncStream.makeStream(of: Void.self)
     let value = value
-    let saved = SavedState(lifecycle: mock, store: try StateStore(memory: memory)) {
+    let saved = mock.addStateSaver(try StateStore(memory: memory)) {
       let bytes = value.bytes()
       beginning.yield()
       if value.asked == 1 { for await _ in released { break } }
@@ -160,7 +158,7 @@ import Testing
     let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
     let (released, release) = AsyncStream.makeStream(of: Void.self)
     let value = value
-    let saved = SavedState(lifecycle: mock, store: try StateStore(memory: memory)) {
+    let saved = mock.addStateSaver(try StateStore(memory: memory)) {
       let bytes = value.bytes()
       beginning.yield()
       if value.asked == 1 { for await _ in released { break } }
@@ -189,7 +187,7 @@ import Testing
     let (released, release) = AsyncStream.makeStream(of: Void.self)
     let (releasedAgain, releaseAgain) = AsyncStream.makeStream(of: Void.self)
     let value = value
-    let saved = SavedState(lifecycle: mock, store: try StateStore(memory: memory)) {
+    let saved = mock.addStateSaver(try StateStore(memory: memory)) {
       let bytes = value.bytes()
       if value.asked == 1 { for await _ in released { break } }
       if value.asked == 2 { throw error() }

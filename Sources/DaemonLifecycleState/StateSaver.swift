@@ -2,22 +2,45 @@
 public import DaemonLifecycle
 import Synchronization
 
-/// An observer that saves on ShouldSaveState, and at intervals.
+extension LifecycleObservable {
+  /// Adds an observer that saves on ShouldSaveState, and at an interval if one is given.
+  ///
+  /// ```swift
+  /// lifecycle.addStateSaver(store, every: .seconds(60)) {
+  ///   await poller.bytes
+  /// }
+  /// ```
+  ///
+  /// ShouldSaveState is delivered on each pause, before a reload and before the end. A save that fails is in the report
+  /// of its delivery. The observer's name is `StateSaver`, with that of the store, if it has one: `StateSaver orders`.
+  ///
+  /// The subject retains the observer, like every one, and that the store with its lock. In a hook the closure runs and
+  /// the disk is waited for on the subject's threads, unless the closure is isolated elsewhere.
+  ///
+  /// - Parameters:
+  ///   - store: The store. Load from it first; a save by a store that has not loaded loads before it saves. If the
+  ///     loaded state can't be used, add no saver, or have `bytes` throw: it would replace that by the daemon's.
+  ///   - interval: The time between two additional saves, on the subject's clock. Default `nil`: none.
+  ///   - phase: Its place in the order. Default `.standard`.
+  ///   - bytes: Makes the bytes of each save. An error that it throws is the hook's, and the old state is kept.
+  /// - Returns: The observer, to save at other times.
+  @discardableResult public func addStateSaver(
+    _ store: StateStore, every interval: Duration? = nil, phase: LifecyclePhase = .standard,
+    bytes: @escaping @Sendable () async throws -> [UInt8]
+  ) -> StateSaver {
+    let saver = StateSaver(store, bytes)
+    let name = store.name == "state" ? nil : "StateSaver \(store.name)"
+    addObserver(saver, name: name, phase: phase)
+    if let interval { saver.startTimer(self, interval, phase) }
+    return saver
+  }
+}
+
+/// An observer that saves the bytes of a store: see `addStateSaver`.
 ///
-/// ```swift
-/// SavedState(lifecycle: lifecycle, store: store, every: .seconds(60)) {
-///   await poller.bytes
-/// }
-/// ```
-///
-/// It saves on ShouldSaveState, which is delivered on each pause, before a reload and before the end, and at an
-/// interval if one is given. Bytes that are on disk already are not saved again. Requests that arrive during a save
-/// share one save that begins after it. A save that fails is in the report of its delivery.
-///
-/// The subject retains it, like every observer, and it retains the store with its lock. In a hook the closure runs and
-/// the disk is waited for on the subject's threads, unless the closure is isolated elsewhere. Safe to use from any
-/// thread.
-public final class SavedState: SaveObserver {
+/// Bytes that are on disk already are not saved again. Requests that arrive during a save share one save that begins
+/// after it. Safe to use from any thread.
+public final class StateSaver: SaveObserver {
   let store: StateStore
   private let bytes: @Sendable () async throws -> [UInt8]
   private let rounds = Mutex(Rounds())
@@ -35,25 +58,8 @@ public final class SavedState: SaveObserver {
     var waiting: [Sleeper] = []
   }
 
-  /// Makes the observer, and adds it to `lifecycle`, with the name of the store, if that has one: `SavedState orders`.
-  ///
-  /// - Parameters:
-  ///   - lifecycle: The subject or mock whose notifications it receives.
-  ///   - store: The store. Load from it first; a save by a store that has not loaded loads before it saves. If the
-  ///     loaded state can't be used, make no `SavedState`, or have `bytes` throw: it would replace that by the daemon's.
-  ///   - interval: The time between two additional saves, on the subject's clock. Default `nil`: none.
-  ///   - phase: Its place in the order. Default `.standard`.
-  ///   - bytes: Makes the bytes of each save. An error that it throws is the hook's, and the old state is kept.
-  @discardableResult public init(
-    lifecycle: some LifecycleObservable, store: StateStore, every interval: Duration? = nil,
-    phase: LifecyclePhase = .standard,
-    bytes: @escaping @Sendable () async throws -> [UInt8]
-  ) {
-    self.store = store
-    self.bytes = bytes
-    let name = store.name == "state" ? nil : "SavedState \(store.name)"
-    lifecycle.addObserver(self, name: name, phase: phase)
-    if let interval { startTimer(lifecycle, interval, phase) }
+  init(_ store: StateStore, _ bytes: @escaping @Sendable () async throws -> [UInt8]) {
+    (self.store, self.bytes) = (store, bytes)
   }
 
   deinit { endTimer() }
@@ -137,7 +143,7 @@ public final class SavedState: SaveObserver {
 
   /// Posts a notification at each interval rather than saving, so that the save is a hook, with a deadline, a report
   /// and a thread of the subject.
-  private func startTimer(
+  fileprivate func startTimer(
     _ lifecycle: some LifecycleObservable, _ interval: Duration, _ phase: LifecyclePhase
   ) {
     lifecycle.observe(SaveIsDue.self, owner: self, phase: phase) { saved, due in
@@ -165,7 +171,7 @@ public final class SavedState: SaveObserver {
   @inline(never) private func endTimer() { timer.withLock { $0 }?.cancel() }
 }
 
-/// The notification that the interval of a ``SavedState`` is over.
+/// The notification that the interval of a saver is over.
 private struct SaveIsDue: CustomNotification, CustomStringConvertible {
   let state: ObjectIdentifier
   var description: String { "SaveIsDue" }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 public import DaemonLifecycle
 
-extension LifecycleConfiguration {
+extension LifecycleInterface {
   /// Logs where threads that run hooks, work and other Swift tasks wait: when a hook is cancelled at its deadline or by
   /// a second terminating signal, and for the request `.describe`.
   ///
   /// ```swift
   /// configuration.signals[.sigquit] = .describe
-  /// configuration.traceThreads()
+  /// configuration.interfaces.append(.threadTraces)
   /// // lifecycle: Described: thread 4711 waits in read, Orders.shouldSaveState.
   /// ```
   ///
@@ -18,5 +18,7 @@ extension LifecycleConfiguration {
   ///
   /// It needs a few milliseconds for each thread, on a thread of the subject's own. It works on x86-64; for arm64 it
   /// was compiled, but not run.
-  public mutating func traceThreads() { trace = { ThreadTraces.sentences() } }
+  public static var threadTraces: Self {
+    Self("thread traces", .traces { ThreadTraces.sentences() })
+  }
 }
