@@ -14,12 +14,13 @@ let package = Package(
   products: [
     .library(name: "DaemonSystemd", targets: ["DaemonSystemd"]),
     .library(name: "DaemonLifecycle", targets: ["DaemonLifecycle"]),
-    .library(name: "DaemonLifecycleProbes", targets: ["DaemonLifecycleProbes"]),
+    .library(name: "DaemonLifecycleFiles", targets: ["DaemonLifecycleFiles"]),
     .library(name: "DaemonLifecycleState", targets: ["DaemonLifecycleState"]),
     .library(name: "DaemonLifecycleCodable", targets: ["DaemonLifecycleCodable"]),
     .library(name: "DaemonLifecycleFoundation", targets: ["DaemonLifecycleFoundation"]),
     .library(name: "DaemonLifecycleLease", targets: ["DaemonLifecycleLease"]),
     .library(name: "DaemonLifecycleTesting", targets: ["DaemonLifecycleTesting"]),
+    .library(name: "DaemonLifecycleExploring", targets: ["DaemonLifecycleExploring"]),
     .library(name: "DaemonLifecycleTraces", targets: ["DaemonLifecycleTraces"]),
   ],
   // No products for the examples: packages that depend on this one would see them. Where this package itself is built,
@@ -34,7 +35,7 @@ let package = Package(
       name: "DaemonLifecycleState", dependencies: ["CLinux", "DaemonSystemd", "DaemonLifecycle"],
       swiftSettings: strict),
     .target(
-      name: "DaemonLifecycleProbes", dependencies: ["CLinux", "DaemonSystemd", "DaemonLifecycle"],
+      name: "DaemonLifecycleFiles", dependencies: ["CLinux", "DaemonSystemd", "DaemonLifecycle"],
       swiftSettings: strict),
     // FoundationEssentials, and no more of Foundation: daemons that save values are to stay small.
     .target(
@@ -53,25 +54,29 @@ let package = Package(
     .target(
       name: "DaemonLifecycleLease",
       dependencies: ["CLease", "CLinux", "DaemonSystemd", "DaemonLifecycle"], swiftSettings: strict),
+    .target(
+      name: "DaemonLifecycleTesting",
+      dependencies: ["CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleLease"],
+      swiftSettings: strict),
     // The runtime's hooks, for explorations.
     .target(name: "CExploration"),
     .target(
-      name: "DaemonLifecycleTesting",
+      name: "DaemonLifecycleExploring",
       dependencies: [
-        "CExploration", "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleLease",
+        "CExploration", "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleTesting",
       ],
       swiftSettings: strict),
     // The examples, for the tests. `Examples` has them as a package of their own.
     .executableTarget(
       name: "pollerd",
       dependencies: [
-        "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleProbes",
+        "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleFiles",
         "DaemonLifecycleState", "DaemonSystemd",
       ],
       path: "Examples/Pollerd", swiftSettings: strict),
     .executableTarget(
       name: "echod",
-      dependencies: ["DaemonLifecycle", "DaemonLifecycleProbes", "DaemonSystemd"],
+      dependencies: ["DaemonLifecycle", "DaemonLifecycleFiles", "DaemonSystemd"],
       path: "Examples/Echod", swiftSettings: strict),
     .executableTarget(
       name: "standby", dependencies: ["DaemonLifecycle", "DaemonLifecycleLease", "DaemonSystemd"],
@@ -97,7 +102,7 @@ let package = Package(
     .testTarget(
       name: "DaemonLifecycleTests",
       dependencies: [
-        "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleProbes",
+        "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleFiles",
         "DaemonLifecycleTesting", "TestSupport",
       ],
       swiftSettings: strict),
@@ -118,7 +123,7 @@ let package = Package(
     .executableTarget(
       name: "ProbeDaemon",
       dependencies: [
-        "DaemonLifecycle", "DaemonLifecycleProbes", "DaemonLifecycleState",
+        "DaemonLifecycle", "DaemonLifecycleFiles", "DaemonLifecycleState",
         "DaemonLifecycleTraces", "TestLimits",
       ],
       path: "Tests/Probes/Daemon",
@@ -135,7 +140,7 @@ let package = Package(
     .executableTarget(
       name: "ProbeService",
       dependencies: [
-        "DaemonLifecycle", "DaemonLifecycleProbes", "DaemonLifecycleState", "DaemonSystemd",
+        "DaemonLifecycle", "DaemonLifecycleFiles", "DaemonLifecycleState", "DaemonSystemd",
       ],
       path: "Tests/Probes/Service", swiftSettings: strict + [.unsafeFlags(["-O"])]),
     .testTarget(
@@ -157,8 +162,9 @@ let package = Package(
     .testTarget(
       name: "PollerdTests",
       dependencies: [
-        "pollerd", "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleProbes",
-        "DaemonLifecycleState", "DaemonLifecycleTesting", "DaemonSystemd", "TestSupport",
+        "pollerd", "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleFiles",
+        "DaemonLifecycleState", "DaemonLifecycleExploring", "DaemonLifecycleTesting",
+        "DaemonSystemd", "TestSupport",
       ],
       path: "Tests/PollerdTests", swiftSettings: strict),
     .testTarget(
@@ -175,7 +181,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "ExploringTests",
-      dependencies: ["DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport"],
+      dependencies: [
+        "DaemonLifecycle", "DaemonLifecycleExploring", "DaemonLifecycleTesting", "TestSupport",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "TracesTests",
@@ -186,7 +194,8 @@ let package = Package(
     .testTarget(
       name: "StandbyTests",
       dependencies: [
-        "standby", "DaemonLifecycle", "DaemonLifecycleLease", "DaemonLifecycleTesting",
+        "standby", "DaemonLifecycle", "DaemonLifecycleLease", "DaemonLifecycleExploring",
+        "DaemonLifecycleTesting",
         "TestSupport",
       ],
       swiftSettings: strict),
@@ -198,14 +207,17 @@ let package = Package(
       name: "LeaseTests",
       dependencies: [
         "ProbeLease", "standby", "DaemonLifecycle", "DaemonLifecycleLease",
-        "DaemonLifecycleTesting",
+        "DaemonLifecycleExploring", "DaemonLifecycleTesting",
         "TestSupport",
       ],
       swiftSettings: strict),
     // One of its tests starts a PostgreSQL; skipped where none is installed.
     .testTarget(
       name: "QueueTests",
-      dependencies: ["queued", "DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport"],
+      dependencies: [
+        "queued", "DaemonLifecycle", "DaemonLifecycleExploring", "DaemonLifecycleTesting",
+        "TestSupport",
+      ],
       swiftSettings: strict),
     .executableTarget(
       name: "ProbeState", dependencies: ["CLinux", "DaemonLifecycleState"],

@@ -3,9 +3,10 @@
 // never run. What an example declares itself takes precedence.
 import DaemonLifecycle
 import DaemonLifecycleCodable
+import DaemonLifecycleExploring
+import DaemonLifecycleFiles
 import DaemonLifecycleFoundation
 import DaemonLifecycleLease
-import DaemonLifecycleProbes
 import DaemonLifecycleState
 import DaemonLifecycleTesting
 import DaemonSystemd
@@ -97,7 +98,6 @@ public func closeConnections() {}
 public struct Broker: Sendable { public func beat() async throws {} }
 public let broker = Broker()
 public func finishConnections() async {}
-public func serveMetrics() async throws {}
 
 // MARK: Its state
 

@@ -123,10 +123,10 @@ func source(of block: Block) -> String {
   let given = imports.contains("@testable") ? "" : "import Given\n"
   if imports.isEmpty {
     let ours = [
-      "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleFoundation",
-      "DaemonLifecycleLease", "DaemonLifecycleProbes", "DaemonLifecycleState",
-      "DaemonLifecycleTesting",
-      "DaemonLifecycleTraces", "DaemonSystemd", "Glibc", "Testing",
+      "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleExploring",
+      "DaemonLifecycleFiles", "DaemonLifecycleFoundation", "DaemonLifecycleLease",
+      "DaemonLifecycleState", "DaemonLifecycleTesting", "DaemonLifecycleTraces", "DaemonSystemd",
+      "Glibc", "Testing",
     ]
     let peers = ["DaemonLifecycle", "Glibc", "Logging", "ServiceLifecycle"]
     imports = (block.needsPeers ? peers : ours).map { "import \($0)\n" }.joined()

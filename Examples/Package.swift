@@ -33,14 +33,14 @@ let package = Package(
       name: "pollerd",
       dependencies: [
         library("DaemonLifecycle"), library("DaemonLifecycleCodable"),
-        library("DaemonLifecycleProbes"), library("DaemonLifecycleState"),
+        library("DaemonLifecycleFiles"), library("DaemonLifecycleState"),
         library("DaemonSystemd"),
       ],
       path: "Pollerd", swiftSettings: strict),
     .executableTarget(
       name: "echod",
       dependencies: [
-        library("DaemonLifecycle"), library("DaemonLifecycleProbes"), library("DaemonSystemd"),
+        library("DaemonLifecycle"), library("DaemonLifecycleFiles"), library("DaemonSystemd"),
       ],
       path: "Echod", swiftSettings: strict),
     .executableTarget(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
-import DaemonLifecycleProbes
+import DaemonLifecycleFiles
 import DaemonSystemd
 
 /// Answers each line with the line: an example of a server whose restart no client notices. No connection is dropped, and

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
 import DaemonLifecycleCodable
-import DaemonLifecycleProbes
+import DaemonLifecycleFiles
 import DaemonLifecycleState
 import DaemonSystemd
 

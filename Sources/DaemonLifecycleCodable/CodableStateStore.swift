@@ -111,11 +111,7 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
     return (stored, value)
   }
 
-  /// Loads the last value, or the one before it if the last is damaged. If neither is intact, or it can't be decoded,
-  /// sets the files aside and returns `nil`. Calls `warn` with a sentence about each damaged file.
-  ///
-  /// Only errors that another attempt would not resolve are handled in this way. A state that is in use, too new, owned
-  /// by another user or temporarily unreadable is not changed, and the error is thrown.
+  /// Loads the last value as `StateStore.loadOrSetAside(_:)` does; one that can't be decoded is set aside, too.
   ///
   /// - Throws: The errors of ``load()``.
   public func loadOrSetAside(_ warn: (String) -> Void) throws(StateError) -> Value? {

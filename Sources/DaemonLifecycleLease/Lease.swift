@@ -23,7 +23,7 @@ import Synchronization
 /// The first line that the elector prints means "you are active", and has the ``token``; its end means "you are not".
 /// Before that line and after that end the daemon is in the background. The elector runs while nothing else keeps the
 /// daemon there, and is run again 0.1 to 2 s after it has ended. It receives SIGTERM when the daemon has saved its
-/// state: in a stop, before a suspend, and in a pause for another reason, such as an operator's. It also ends with the
+/// state: in a stop, before the machine sleeps, and in a pause for another reason, such as an operator's. It also ends with the
 /// daemon, however that ends. While an abandoned hook still runs, the lease is kept until the hook or the process ends.
 ///
 /// A lease is not a lock: a process that was stopped, or whose network was cut, may go on for a while after another has

@@ -54,7 +54,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
       patience: patience, pool: nil)
   }
 
-  init(
+  package init(
     state: LifecycleState, configuration: LifecycleConfiguration,
     serviceManager: FakeServiceManager? = nil, patience: Duration = .seconds(10),
     pool: (any TaskExecutor)?

@@ -39,7 +39,7 @@ public struct NotifySocket: Sendable {
   ///
   /// - Throws: `malformedVariable` for a `NOTIFY_SOCKET` that is neither `/path` nor `@abstract`, such as the `vsock:`
   ///   address of a virtual machine's first process; `system` when no socket can be made.
-  public init(_ environment: ServiceEnvironment) throws(SystemdError) {
+  public init(_ environment: ServiceEnvironment = .current) throws(SystemdError) {
     try self.init(address: try environment.notifySocket)
   }
 
@@ -67,14 +67,14 @@ public struct NotifySocket: Sendable {
   ///
   /// ```swift
   /// try notify.send([.status("saved"), .stopping])
-  /// try notify.barrier(timeout: .seconds(5))  // an earlier exit may lose them
+  /// try notify.barrier()  // an earlier exit may lose them
   /// ```
   ///
   /// It sends `BARRIER=1` (systemd 246) with one end of a pipe, which the manager closes when it reads the message.
   ///
-  /// - Parameter timeout: How long to wait.
+  /// - Parameter timeout: How long to wait. Default 5 s.
   /// - Throws: `timedOut` when the manager has not responded in time, `system`.
-  public func barrier(timeout: Duration) throws(SystemdError) {
+  public func barrier(timeout: Duration = .seconds(5)) throws(SystemdError) {
     if hasServiceManager { try barrier(over: BarrierPipe(), timeout: timeout) }
   }
 

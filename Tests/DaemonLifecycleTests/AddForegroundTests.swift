@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
-@testable import DaemonLifecycleProbes
+@testable import DaemonLifecycleFiles
 
 /// `addForeground`: work that no caller waits for.
 @Suite(.timeLimit(.minutes(5))) struct AddForegroundTests {
@@ -252,6 +252,26 @@ import Testing
   }
 
   // MARK: The mock
+
+  /// What a metric or an audit log reads, without parsing a text.
+  @Test func whatHasHappenedAndWhyAreValues() async throws {
+    let token = mock.observe(DidEnterBackground.self) { [mock] _ in
+      #expect(mock.backgroundReasons == [.operator])
+      try await mock.clock.sleep(for: .seconds(2))
+    }
+    try await mock.waitUntilSettled()
+    mock.inject(.sigusr1, fromPID: 7, uid: 8)
+    try await mock.waitUntilSleeping()
+    await mock.advance(by: .seconds(2))
+    let report = try #require(mock.reports.last)
+    #expect(report.event == "background" && report.duration == .seconds(2))
+    #expect(report.cause.senderPID == 7 && report.cause.senderUID == 8)
+    #expect(report.cause == report.cause && report.cause != mock.reports[0].cause)
+    #expect(mock.reports[0].cause.senderPID == nil)
+    try await mock.send(.sigusr2)
+    #expect(mock.backgroundReasons.isEmpty)
+    token.cancel()
+  }
 
   @Test func aReportThrowsItsSentences() async throws {
     let token = mock.observe(ShouldSaveState.self, name: "orders") { _ in throw Failure() }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
-import DaemonLifecycleProbes
+import DaemonLifecycleFiles
 import DaemonLifecycleTesting
 import TestSupport
 import Testing

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import DaemonLifecycleProbes
+import DaemonLifecycleFiles
 import DaemonLifecycleTesting
 import DaemonSystemd
 import Glibc

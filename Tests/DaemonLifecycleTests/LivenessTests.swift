@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
-@testable import DaemonLifecycleProbes
+@testable import DaemonLifecycleFiles
 
 /// When the liveness file is touched, and what is said when it can't be.
 @Suite("Liveness", .timeLimit(.minutes(5))) struct LivenessTests {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
-@testable import DaemonLifecycleProbes
+@testable import DaemonLifecycleFiles
 
 /// How the readiness file is made and removed, and what happens when that fails.
 @Suite("Readiness: the file", .timeLimit(.minutes(5))) struct ReadinessFileTests {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
+import DaemonLifecycleExploring
 import DaemonLifecycleTesting
 import Foundation
 import Testing
@@ -53,7 +54,7 @@ private struct Lost: Error { let orders: [Int] }
 @Suite struct ExplorationGuideTests {
   private func daemon(isMended: Bool) -> ExploredDaemon {
     { run in
-      let disk = FakeDisk { run.fails("disk full") }
+      let disk = FakeDisk { run.shouldFail("disk full") }
       let orders = Orders(disk, isMended: isMended)
       run.mock.addObserver(orders)
       run.mock.addForeground(name: "accepting") {
@@ -71,7 +72,8 @@ private struct Lost: Error { let orders: [Int] }
 
   @Test func theGuideShowsWhatIsFound() async throws {
     let guide = URL(filePath: #filePath).deletingLastPathComponent().appending(
-      path: "../../Sources/DaemonLifecycleTesting/DaemonLifecycleTesting.docc/ExploringADaemon.md")
+      path:
+        "../../Sources/DaemonLifecycleExploring/DaemonLifecycleExploring.docc/ExploringADaemon.md")
     let text = try String(contentsOf: guide, encoding: .utf8)
     do {
       try await MockLifecycleSubject.explore(for: .seconds(20), daemon(isMended: false))

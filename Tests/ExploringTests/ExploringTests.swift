@@ -6,6 +6,7 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import DaemonLifecycleExploring
 @testable import DaemonLifecycleTesting
 
 @Suite struct ExploringTests {
@@ -230,7 +231,7 @@ import Testing
     #expect(found?.hasPrefix("Saver, ShouldSaveState: failed after 0 ms: DiskFull()") == true)
     let expected = await finding(
       in: { run in
-        run.mock.addObserver(Saver { run.fails("disk full") })
+        run.mock.addObserver(Saver { run.shouldFail("disk full") })
         return {}
       }, for: .milliseconds(300))
     #expect(expected == nil)
@@ -277,7 +278,7 @@ import Testing
 
   /// For a test that does the same on every machine.
   @Test func aLimitOfRunsIsKept() async throws {
-    let explored = try await MockLifecycleSubject.explore(for: .seconds(600), upToRuns: 20) { run in
+    let explored = try await MockLifecycleSubject.explore(for: .seconds(600), runs: 20) { run in
       run.mock.addObserver(Sink())
       return {}
     }

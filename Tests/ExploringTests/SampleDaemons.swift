@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
+import DaemonLifecycleExploring
 import DaemonLifecycleTesting
 import Synchronization
 
@@ -177,7 +178,7 @@ struct SampleDaemon: CustomStringConvertible, Sendable {
         saved = page
       }
     }
-    let bookmarks = Bookmarks { run.fails("disk full") }
+    let bookmarks = Bookmarks { run.shouldFail("disk full") }
     run.mock.addObserver(bookmarks)
     run.mock.addForeground { await bookmarks.turn() }
     // Nothing ends this one but the end of the run.
@@ -230,7 +231,7 @@ struct SampleDaemon: CustomStringConvertible, Sendable {
         saved = done
       }
     }
-    let queue = Queue { run.fails("disk full") }
+    let queue = Queue { run.shouldFail("disk full") }
     run.mock.addObserver(queue)
     run.mock.addForeground(draining: .seconds(5)) { round in
       while !round.isEnding, let job = await queue.take() {

@@ -33,7 +33,7 @@ import ServiceLifecycle
 
     let service = LifecycleService { lifecycle in
       lifecycle.addObserver(orders)
-      try await lifecycle.foreground { try await Task.sleep(for: .seconds(3600)) }
+      lifecycle.addForeground { try await Task.sleep(for: .seconds(3600)) }
     }
     let around = ServiceGroup(services: [service, Failing()], logger: logger)
     do { try await around.run() } catch is Failure { Notes.add("failed") }

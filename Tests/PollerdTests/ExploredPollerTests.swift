@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
 import DaemonLifecycleCodable
+import DaemonLifecycleExploring
 import DaemonLifecycleState
 import DaemonLifecycleTesting
 import Foundation
@@ -18,12 +19,12 @@ import Testing
     let explored = try await MockLifecycleSubject.explore(for: .seconds(2)) { run in
       let folder = try Folder()
       let store = PollStore(try StateStore(directory: folder.path)) {
-        if run.fails("the disk is full") { throw Refused() }
+        if run.shouldFail("the disk is full") { throw Refused() }
         return Array(try JSONEncoder().encode($0))
       } decode: {
         try JSONDecoder().decode(PollState.self, from: Data($1))
       }
-      let console = NarrowConsole { run.fails("no room") }
+      let console = NarrowConsole { run.shouldFail("no room") }
       let configuration = Configuration(
         file: try folder.write("interval = 2\nsource = new\n", to: "settings"),
         overrides: PartialSettings())
@@ -37,7 +38,7 @@ import Testing
         configuration: configuration, console: console
       ) { source in
         await Task.yield()
-        if run.fails("the source is dry") { throw Refused() }
+        if run.shouldFail("the source is dry") { throw Refused() }
         return source.path
       }
       run.mock.addForeground(name: "polling") { try await poller.poll() }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
+import DaemonLifecycleExploring
 import DaemonLifecycleTesting
 import Synchronization
 import TestSupport
@@ -126,7 +127,7 @@ import Testing
     let explored = try await MockLifecycleSubject.explore(for: .seconds(2)) { run in
       let folder = try Folder()
       try folder.write("host=one\n", to: "database")
-      let queue = FakeQueue { run.fails("the server is gone") }
+      let queue = FakeQueue { run.shouldFail("the server is gone") }
       let finished = Log()
       for job in 1...3 { queue.add(Job(id: "\(job)", payload: "\(job)")) }
       let settings = Settings(file: folder.path("database")) { $0.hasPrefix("host=") }

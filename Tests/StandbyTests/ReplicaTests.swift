@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
+import DaemonLifecycleExploring
 import DaemonLifecycleLease
 import DaemonLifecycleTesting
 import Foundation

@@ -69,6 +69,7 @@ import Testing
     memory.contents["state.1"] = []
     var sentences: [String] = []
     #expect(try store.loadOrSetAside { sentences.append($0) }?.count == 1)
+    #expect(try store.store.loadOrSetAside { _ in }?.bytes == Array(#"{"count":1}"#.utf8))
     #expect(sentences == ["(memory)/state.1 is empty. The state before it is used."])
   }
 

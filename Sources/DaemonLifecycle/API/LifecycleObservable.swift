@@ -13,7 +13,7 @@ import Synchronization
 ///
 /// The subject and the mock share the implementation of all members. These may be called from any thread and hook.
 ///
-/// It is closed: those two are all that conform to it. A type that wraps one of them has it as a property.
+/// It is not to be conformed to: a type that wraps one of them has it as a property.
 public protocol LifecycleObservable: AnyObject, Sendable {
   /// The implementation of all other members, for the package's own use.
   @_documentation(visibility: internal)
@@ -25,6 +25,16 @@ extension LifecycleObservable {
 
   /// The daemon's current state.
   public var state: LifecycleState { core.lifecycleState }
+
+  /// The reasons for being in the background. A hook of a pause finds those that have led to it, also the machine's
+  /// sleep; a daemon returns to the foreground when there are none.
+  ///
+  /// ```swift
+  /// let isOperators = lifecycle.backgroundReasons.contains(.operator)
+  /// ```
+  public var backgroundReasons: Set<BackgroundReason> {
+    Set(core.state.withLock { $0.machine.registry.backgroundReasons })
+  }
 
   /// Whether the daemon is in the foreground with all that belongs there, and not about to leave it: what the readiness
   /// file shows, for a health check over HTTP.
@@ -264,7 +274,8 @@ extension LifecycleObservable {
   /// that the result is `nil`, at once.
   ///
   /// - Parameter limit: How long to wait for the answer. Default 1 s. In a hook, no longer than until its deadline.
-  /// - Returns: The job; `nil` when systemd did not request the end, as after kill(1), or did not answer in time.
+  /// - Returns: The job, whose members need `import DaemonSystemd`; `nil` when systemd did not request the end, as
+  ///   after kill(1), or did not answer in time.
   nonisolated(nonsending) public func unitJob(
     within limit: Duration = .seconds(1)
   ) async -> UnitJob? {
@@ -281,7 +292,8 @@ extension LifecycleObservable {
   ///
   /// The first access takes over the descriptors that systemd has passed to this process, so access it early. They can
   /// be taken over only once in a process: by a subject, or by `Preservation()`. Without systemd it is empty and keeps
-  /// nothing. A mock has what an earlier mock with the same `FakeServiceManager` preserved.
+  /// nothing. A mock has what an earlier mock with the same `FakeServiceManager` preserved. Its members need
+  /// `import DaemonSystemd`.
   ///
   /// - Throws: `SystemdError` when the variables or descriptors that systemd passed are malformed.
   public func preservation() throws(SystemdError) -> Preservation { try core.preservation.get() }

@@ -2,7 +2,7 @@
 /// One way in which a daemon is controlled or observed from outside: signals, systemd, the log, a probe's file.
 ///
 /// An interface that is not in ``LifecycleConfiguration/interfaces`` does not exist for the daemon. Without systemd,
-/// its interfaces do nothing. The product `DaemonLifecycleProbes` has files for probes; of all interfaces a mock has
+/// its interfaces do nothing. The product `DaemonLifecycleFiles` has files for probes; of all interfaces a mock has
 /// only these and an explicit descriptor.
 public struct LifecycleInterface: Sendable {
   /// The role of an interface, which is known before it is connected.

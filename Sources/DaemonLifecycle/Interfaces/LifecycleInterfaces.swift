@@ -43,9 +43,7 @@ public struct LifecycleInterfaces: Sendable, ExpressibleByArrayLiteral {
 
   /// Joins two lists: of two interfaces of one kind the second's counts.
   public static func + (first: Self, second: Self) -> Self {
-    var all = first
-    for interface in second.all { all.append(interface) }
-    return all
+    second.all.reduce(into: first) { $0.append($1) }
   }
 
   /// Appends the interfaces of a second list.
@@ -56,7 +54,7 @@ public struct LifecycleInterfaces: Sendable, ExpressibleByArrayLiteral {
     all.contains { $0.isSame(as: interface) }
   }
 
-  /// What the one interface with such a role has.
+  /// What the first interface with such a role has.
   func value<Value>(_ value: (LifecycleInterface.Role) -> Value?) -> Value? {
     for interface in all { if let value = value(interface.role) { return value } }
     return nil

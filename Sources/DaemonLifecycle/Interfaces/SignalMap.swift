@@ -43,7 +43,8 @@ public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
     }
   }
 
-  package var signals: [UnixSignal] { entries.map { $0.signal } }
+  /// The signals that are handled, by number.
+  public var signals: [UnixSignal] { entries.map { $0.signal } }
 
   /// The event of a signal; `nil` if the map does not have it. A SIGHUP because the terminal was closed terminates,
   /// whatever else SIGHUP means: the user who has started the daemon there is gone.

@@ -3,8 +3,8 @@ import CLinux
 import DaemonSystemd
 
 /// The cause of an event, such as a signal and its sender. Notifications, reports and exits have one.
-public struct LifecycleCause: Sendable, CustomStringConvertible {
-  package enum Origin: Sendable {
+public struct LifecycleCause: Sendable, Equatable, CustomStringConvertible {
+  package enum Origin: Sendable, Equatable {
     /// A signal, its sender, and the number of deliveries that were merged. The sender is that of the last delivery, or
     /// the kernel if it sent one of them.
     case signal(UnixSignal, from: Sender, coalesced: Int)
@@ -41,6 +41,9 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
 
   package var origin: Origin { content.origin }
 
+  /// Compares where two events came from: a signal and its sender, or a call and its reason.
+  public static func == (a: Self, b: Self) -> Bool { a.origin == b.origin }
+
   /// The status that the process exits with, where a call has given one.
   var status: Int32? { content.status }
 
@@ -58,6 +61,21 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
   @inline(never)
   public var signal: UnixSignal? {
     if case .signal(let signal, _, _) = origin { signal } else { nil }
+  }
+
+  /// The process that has sent the signal, as the kernel says it: 0 is the kernel itself, and -1 a process outside of
+  /// this one's pid namespace. `nil` without a signal, or where a sender only claims to be that process.
+  public var senderPID: Int32? { sender?.pid }
+
+  /// The real user of that process; `nil` in the same cases.
+  public var senderUID: UInt32? { sender?.uid }
+
+  private var sender: (pid: Int32, uid: UInt32)? {
+    switch origin {
+    case .signal(_, .kernel, _): (0, 0)
+    case .signal(_, .process(let pid, let uid), _): (pid, uid)
+    default: nil
+    }
   }
 
   /// Whether Ctrl-C was pressed, for which the terminal's driver in the kernel sends SIGINT.

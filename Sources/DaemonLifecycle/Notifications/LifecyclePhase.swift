@@ -11,7 +11,7 @@
 /// Within a phase, observers are notified in the order in which they were added, and in reverse on the way down. The
 /// members of a concurrent phase are notified at the same time, so that stopping them takes as long as the slowest, not
 /// as long as all together. Of two phases with the same order the concurrent one is the higher.
-public struct LifecyclePhase: Sendable {
+public struct LifecyclePhase: Sendable, Hashable {
   let order: Int
   /// Whether its members are notified at the same time.
   let isConcurrent: Bool
@@ -35,13 +35,13 @@ public struct LifecyclePhase: Sendable {
   public static let standard = LifecyclePhase(order: 0)
 
   /// Whether two phases are the same; their timeouts may differ.
-  static func == (a: LifecyclePhase, b: LifecyclePhase) -> Bool {
-    (a.order, a.isConcurrent) == (b.order, b.isConcurrent)
+  func isSame(as other: Self) -> Bool {
+    (order, isConcurrent) == (other.order, other.isConcurrent)
   }
 
   /// Whether a member is notified together with the one before it, whose phase this is.
   func isTogether(with last: LifecyclePhase?) -> Bool {
-    isConcurrent && last.map { $0 == self } ?? false
+    isConcurrent && last.map { $0.isSame(as: self) } ?? false
   }
 
   static func < (a: LifecyclePhase, b: LifecyclePhase) -> Bool {

@@ -123,7 +123,7 @@ struct LifecycleMembers: Sendable {
 
   mutating func remove(_ id: ObserverID) -> Member? {
     guard let observer = self[id],
-      let position = groups.firstIndex(where: { $0.phase == observer.phase })
+      let position = groups.firstIndex(where: { $0.phase.isSame(as: observer.phase) })
     else { return nil }
     observers[id.slot] = nil
     free.append(id.slot)

@@ -122,11 +122,11 @@ final class Member: Sendable {
 
   /// Whether it is before another in the order, the members of a concurrent phase among themselves too.
   func precedes(_ other: Member) -> Bool {
-    phase == other.phase ? id < other.id : phase < other.phase
+    phase.isSame(as: other.phase) ? id < other.id : phase < other.phase
   }
 
   /// Whether its hook is called after another's on the way up.
   func follows(_ other: Member) -> Bool {
-    other.phase == phase ? !phase.isConcurrent && other.id < id : other.phase < phase
+    other.phase.isSame(as: phase) ? !phase.isConcurrent && other.id < id : other.phase < phase
   }
 }

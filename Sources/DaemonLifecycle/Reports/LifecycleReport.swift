@@ -153,6 +153,22 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     self.entries = entries
   }
 
+  /// What was delivered, by its name in the journal (`LIFECYCLE_EVENT`), for a metric: `background`, `reload`, `terminate`;
+  /// `delivered` of a report that joins others, or that a post in a hook has returned.
+  public var event: String { wholeSpan.event }
+
+  /// The time from the request of a stop, or from the first hook of other events, to the end of the last hook.
+  public var duration: Duration { wholeSpan.began.duration(to: wholeSpan.ended) }
+
+  /// The event as a whole, made from its entries where it is not known.
+  var wholeSpan: LifecycleSpan {
+    let zero = MonotonicTime(nanoseconds: 0)
+    return span
+      ?? LifecycleSpan(
+        event: "delivered", began: entries.map(\.began).min() ?? zero,
+        ended: entries.map(\.ended).max() ?? zero)
+  }
+
   /// The entries that are not `completed`.
   public var problems: [Entry] { entries.filter { !$0.outcome.isCompleted } }
 

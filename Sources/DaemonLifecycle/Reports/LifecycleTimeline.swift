@@ -24,17 +24,12 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
   /// One row for each observer, in the order in which their first hooks ended.
   private(set) var rows: [Row] = []
 
-  /// The time from the request to the end of the last hook.
-  var duration: Duration { span.began.duration(to: span.ended) }
+  var duration: Duration { report.duration }
 
   init(_ report: LifecycleReport) {
     self.report = report
-    let (entries, zero) = (report.entries, MonotonicTime(nanoseconds: 0))
-    span =
-      report.span
-      ?? LifecycleSpan(
-        event: "delivered", began: entries.map(\.began).min() ?? zero,
-        ended: entries.map(\.ended).max() ?? zero)
+    let entries = report.entries
+    span = report.wholeSpan
     for (index, activity) in span.prelude.enumerated() {
       let entry = LifecycleReport.Entry(
         notification: WillTerminate.self, outcome: .completed,

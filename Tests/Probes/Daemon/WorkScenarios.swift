@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
-import DaemonLifecycleProbes
+import DaemonLifecycleFiles
 import Synchronization
 
 /// A heartbeat, a migration, a consumer of a stream that was made once, a server that fails when it is told to reload, and

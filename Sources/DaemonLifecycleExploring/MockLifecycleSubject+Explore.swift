@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 public import DaemonLifecycle
+public import DaemonLifecycleTesting
 import Synchronization
 
 extension MockLifecycleSubject {
   /// Runs a daemon again and again, each time with other interleavings, events and failures, and throws an error that
-  /// describes the shortest run it finds in which something is wrong. Experimental.
+  /// describes the shortest run it finds in which something is wrong.
   ///
   /// ```swift
   /// @Test func ordersAreNeverLost() async throws {
-  ///   try await MockLifecycleSubject.explore(upTo: 3) { run in
-  ///     let store = FakeStore(fails: { run.fails("disk full") })
+  ///   try await MockLifecycleSubject.explore(events: 3) { run in
+  ///     let store = FakeStore(fails: { run.shouldFail("disk full") })
   ///     run.mock.addObserver(Orders(store))  // a fresh one for each run
   ///     return {  // called when the daemon rests, and at its end
   ///       guard store.saved == store.accepted else { throw Lost(store) }
@@ -27,7 +28,7 @@ extension MockLifecycleSubject {
   /// is noticed, and reported. See <doc:ExploringADaemon>.
   ///
   /// - Parameters:
-  ///   - count: The most events of a run, besides its end. Default 3.
+  ///   - events: The most events of a run, besides its end. Default 3.
   ///   - duration: How long to explore. Default 5 s.
   ///   - runs: The most runs, for a test in CI that does the same on a fast machine and a slow one. Default: any number.
   ///   - requests: Events besides those of the signal map, sleep and wake-up, and memory pressure.
@@ -40,7 +41,7 @@ extension MockLifecycleSubject {
   ///   this version of Swift can't be explored, or another tool sets the runtime's hooks; `CancellationError`.
   @discardableResult
   nonisolated(nonsending) public static func explore(
-    upTo count: Int = 3, for duration: Duration = .seconds(5), upToRuns runs: Int = .max,
+    events: Int = 3, for duration: Duration = .seconds(5), runs: Int = .max,
     sending requests: [LifecycleRequest] = [],
     configuration: LifecycleConfiguration = LifecycleConfiguration(logging: .off),
     seed: UInt64 = 0, replaying text: String? = nil,
@@ -56,7 +57,7 @@ extension MockLifecycleSubject {
           let result = Result {
             try RunJobs.capturing {
               if let text { return try explorer.replay(text) }
-              return try explorer.explore(max(0, count), for: duration, upTo: runs, seed: seed)
+              return try explorer.explore(max(0, events), for: duration, upTo: runs, seed: seed)
             }
           }
           // The process may end as soon as the caller has its answer.

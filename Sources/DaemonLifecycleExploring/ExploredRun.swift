@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
+public import DaemonLifecycleTesting
 import DaemonSystemd
 import Synchronization
 
-/// One run of a daemon that is explored: see
-/// ``MockLifecycleSubject/explore(upTo:for:upToRuns:sending:configuration:seed:replaying:_:)``.
+/// One run of a daemon that is explored: see `MockLifecycleSubject.explore`.
 public final class ExploredRun: Sendable {
   typealias Check = @Sendable () async throws -> Void
 
@@ -32,11 +32,11 @@ public final class ExploredRun: Sendable {
   /// Whether a fake of the daemon, such as its disk or its network, should fail now. The exploration chooses.
   ///
   /// ```swift
-  /// let disk = FakeDisk(fails: { run.fails("disk full") })
+  /// let disk = FakeDisk(fails: { run.shouldFail("disk full") })
   /// ```
   ///
   /// - Parameter what: What fails, for the description of a run.
-  public func fails(_ what: String) -> Bool {
+  public func shouldFail(_ what: String) -> Bool {
     let fails = choices.withLock { $0.fails() }
     if fails { note("\"\(what)\" fails") }
     return fails

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import CExploration
 import DaemonLifecycle
+import DaemonLifecycleTesting
 import Synchronization
 
 /// The jobs of one run of a daemon: hooks, tasks, actors, and code that is isolated to the main actor. Each waits here

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import CLinux
 import DaemonLifecycle
+import DaemonLifecycleTesting
 import DaemonSystemd
 import Synchronization
 
