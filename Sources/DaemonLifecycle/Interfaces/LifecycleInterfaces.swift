@@ -49,8 +49,8 @@ public struct LifecycleInterfaces: Sendable, ExpressibleByArrayLiteral {
   /// Appends the interfaces of a second list.
   public static func += (first: inout Self, second: Self) { first = first + second }
 
-  /// Returns whether there is one of this kind, and about this file or unit, whatever its other parameters.
-  public func contains(_ interface: LifecycleInterface) -> Bool {
+  /// Whether there is one of this kind, about the same file or unit.
+  package func contains(_ interface: LifecycleInterface) -> Bool {
     all.contains { $0.isSame(as: interface) }
   }
 

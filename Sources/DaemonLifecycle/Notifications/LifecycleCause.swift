@@ -32,17 +32,15 @@ public struct LifecycleCause: Sendable, Equatable, CustomStringConvertible {
   }
 
   /// The content is behind a reference, since causes are copied often.
-  private final class Content: Sendable {
+  private final class Content: Sendable, Equatable {
     let origin: Origin
     let status: Int32?
     init(_ origin: Origin, status: Int32?) { (self.origin, self.status) = (origin, status) }
+    static func == (a: Content, b: Content) -> Bool { a.origin == b.origin }
   }
   private let content: Content
 
   package var origin: Origin { content.origin }
-
-  /// Compares where two events came from: a signal and its sender, or a call and its reason.
-  public static func == (a: Self, b: Self) -> Bool { a.origin == b.origin }
 
   /// The status that the process exits with, where a call has given one.
   var status: Int32? { content.status }
