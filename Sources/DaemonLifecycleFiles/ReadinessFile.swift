@@ -159,7 +159,7 @@ extension LifecycleInterface {
   /// ```
   ///
   /// It is created when every hook of the launch has ended, and whenever the daemon returns to the foreground. It is
-  /// removed as soon as a pause, a suspend or a termination is requested: before any hook is called, even while a hook of
+  /// removed as soon as a pause, a sleep or a termination is requested: before any hook is called, even while a hook of
   /// another delivery still runs, and at the beginning of `stopDelay`.
   ///
   /// It is created atomically, with mode 0600. A killed process leaves it behind; the next start removes the file at

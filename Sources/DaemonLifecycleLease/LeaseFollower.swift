@@ -22,7 +22,7 @@ final class LeaseFollower: LifecyclePart {
     var granted: String?
     var isRevoked = false
     var isClosed = false
-    /// The cause of the last transition to the foreground, to the background or into a suspend.
+    /// The cause of the last transition to the foreground, to the background or into a sleep.
     var mover: LifecycleCause?
   }
 

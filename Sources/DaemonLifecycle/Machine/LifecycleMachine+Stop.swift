@@ -91,7 +91,7 @@ extension LifecycleMachine {
     }
   }
 
-  /// Whether a stop or a suspend calls anybody after the pauses.
+  /// Whether a stop or a sleep calls anybody after the pauses.
   func audience(of last: NotificationKind) -> StopBudget.Audience {
     StopBudget.Audience(
       saves: registry.members.receive(.kind(.shouldSaveState)),

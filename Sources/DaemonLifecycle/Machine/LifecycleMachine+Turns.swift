@@ -8,12 +8,12 @@ import DaemonSystemd
 //
 // A half, since a slow call may need the next observer, as a server its database. A quarter would leave those behind it more.
 extension LifecycleMachine {
-  /// Whether calls have to be over at some time: in a drain, a stop, and a suspend that logind waits for.
+  /// Whether calls have to be over at some time: in a drain, a stop, and a sleep that logind waits for.
   @inline(__always) var isLimited: Bool { stop.budget != nil || sleep.budget != nil }
 
   /// Returns when the calls of a step must be over; `nil` without such a time.
   private func end(of step: LifecycleStep) -> MonotonicTime? {
-    // A health check stands beside a suspend, and has its own deadline.
+    // A health check stands beside a sleep, and has its own deadline.
     guard let budget = stop.budget ?? (step.isHealthCheck ? nil : sleep.budget) else { return nil }
     return switch step.kind {
     case .shouldSaveState: budget.endOfSaves

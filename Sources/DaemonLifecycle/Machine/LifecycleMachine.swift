@@ -179,7 +179,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     let reasons = registry.backgroundReasons.count
     switch event.request {
     case .sleep: sleep.isMachineWaiting = true
-    // The next suspend may not be delayed.
+    // The next sleep may not be delayed.
     case .wakeUp: sleep.end = nil
     case .checkHealth: return checkHealth(event.cause)
     case .describe: return describe()
@@ -193,7 +193,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
       case .expedite: expedite()
       case .exitNow: exitNow(event.cause)
       }
-      // A pause or a suspend ends the serving that the drain is for.
+      // A pause or a sleep ends the serving that the drain is for.
       if stop.isDraining, !registry.isServing { endDrain() }
     }
     // An event adds or removes one at most. The daemon stays in the background.

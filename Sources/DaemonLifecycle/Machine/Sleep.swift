@@ -5,10 +5,10 @@ import DaemonSystemd
 struct Sleep: Sendable {
   /// Whether a sleep was announced, and logind was not notified yet that the machine may sleep.
   var isMachineWaiting = false
-  /// The time at which logind stops waiting for an announced suspend. Used once, since the next suspend may not be
+  /// The time at which logind stops waiting for an announced sleep. Used once, since the next sleep may not be
   /// delayed.
   var end: MonotonicTime?
-  /// Set while a suspend is delivered that logind waits for.
+  /// Set while a sleep is delivered that logind waits for.
   var budget: StopBudget?
 
   mutating func begins(_ audience: StopBudget.Audience, at now: MonotonicTime) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// The time of a termination, or of a suspend that logind waits for, and its parts.
+/// The time of a termination, or of a sleep that logind waits for, and its parts.
 ///
 /// Everything before the saves leaves them their reserve, and the saves leave WillTerminate, or WillSleep, a moment: where an
 /// observer is called for it.

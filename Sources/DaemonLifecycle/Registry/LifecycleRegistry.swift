@@ -30,7 +30,7 @@ struct LifecycleRegistry: Sendable {
   /// The state. It changes at the beginning of a `Did…` step and at the end of a `Will…` one.
   private(set) var state: LifecycleState
   /// The reasons for being in the background, sorted by name: each change is shown with the first of them. The foreground is
-  /// requested only while there are none. A suspend is one of them.
+  /// requested only while there are none. A sleep is one of them.
   private(set) var backgroundReasons: [BackgroundReason] = []
   /// Whether WillSleep was delivered and DidWakeUp was not.
   private(set) var isAsleep = false
@@ -158,7 +158,7 @@ struct LifecycleRegistry: Sendable {
     if state == .terminated { return nil }
     if let termination { return nextTerminationStep(termination) }
     guard holds == 0 || state == .launching || isLaunchTransition else { return nil }
-    // Late and skipped observers are notified after a suspend, which may have no time for them.
+    // Late and skipped observers are notified after a sleep, which may have no time for them.
     let mayCatchUp = holds == 0 && transition?.kind != .sleep
     return (mayCatchUp ? catchUp() : nil) ?? nextTransitionStep()
   }

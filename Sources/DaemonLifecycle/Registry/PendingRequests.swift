@@ -51,7 +51,7 @@ struct PendingRequests: Sendable {
 
   /// Takes the request that has waited longest.
   mutating func takeNext() -> Waiting? {
-    // A suspend enters the background on its way, and an observer receives DidWakeUp before WillEnterForeground.
+    // A sleep enters the background on its way, and an observer receives DidWakeUp before WillEnterForeground.
     let sleepIsFirst = concernSleep
     let index = merged.firstIndex { !sleepIsFirst || !$0.request.concernsState }
     // What it takes in is older than a post, where only that is.

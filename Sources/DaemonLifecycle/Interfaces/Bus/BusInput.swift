@@ -46,7 +46,7 @@ extension LifecycleInterface {
   /// The job that terminates the service: see ``LifecycleObservable/unitJob(within:)``. It arrives over D-Bus.
   public static var unitJob: Self { ofService("unit job", .unitJob) }
 
-  /// A suspend of the machine, which is delayed until the hooks have ended if logind grants a delay lock; that
+  /// A sleep of the machine, which is delayed until the hooks have ended if logind grants a delay lock; that
   /// requires root or polkit. It arrives over D-Bus.
   public static var sleep: Self { ofService("sleep", .sleep) }
 
