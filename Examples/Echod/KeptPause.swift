@@ -6,11 +6,13 @@ import DaemonSystemd
 /// which forgets it as the unit stops.
 actor KeptPause: BackgroundObserver, ForegroundObserver {
   private static let name = "paused"
+  private weak var lifecycle: (any LifecycleObservable)?
   private let kept: Preservation
   private var isKept: Bool
 
   /// Where a pause is kept, the daemon launches into the background.
   init(_ lifecycle: any LifecycleObservable) throws {
+    self.lifecycle = lifecycle
     kept = try lifecycle.preservation()
     isKept = try kept.preservedBytes(named: Self.name) != nil
     if isKept { lifecycle.pause(for: .operator) }
@@ -18,8 +20,7 @@ actor KeptPause: BackgroundObserver, ForegroundObserver {
   }
 
   func didEnterBackground(_ notification: DidEnterBackground) throws {
-    // The operator's, and not that of a stop.
-    guard notification.cause.signal == .sigusr1 else { return }
+    guard lifecycle?.backgroundReasons.contains(.operator) == true else { return }
     try kept.preserve([1], named: Self.name)
     isKept = true
   }

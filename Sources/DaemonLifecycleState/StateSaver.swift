@@ -31,7 +31,7 @@ extension LifecycleObservable {
     let saver = StateSaver(store, bytes)
     let name = store.name == "state" ? nil : "StateSaver \(store.name)"
     addObserver(saver, name: name, phase: phase)
-    if let interval { saver.startTimer(self, interval, phase) }
+    if let interval { saver.startTimer(self, interval, name, phase) }
     return saver
   }
 }
@@ -144,13 +144,14 @@ public final class StateSaver: SaveObserver {
   /// Posts a notification at each interval rather than saving, so that the save is a hook, with a deadline, a report
   /// and a thread of the subject.
   fileprivate func startTimer(
-    _ lifecycle: some LifecycleObservable, _ interval: Duration, _ phase: LifecyclePhase
+    _ lifecycle: some LifecycleObservable, _ interval: Duration, _ name: String?,
+    _ phase: LifecyclePhase
   ) {
-    lifecycle.observe(SaveIsDue.self, owner: self, phase: phase) { saved, due in
+    lifecycle.observe(SaveIsDue.self, owner: self, name: name, phase: phase) { saved, due in
       if due.state == ObjectIdentifier(saved) { try await saved.save() }
     }
     // ShouldSaveState does the last save.
-    lifecycle.observe(WillTerminate.self, owner: self, phase: phase) { saved, _ in
+    lifecycle.observe(WillTerminate.self, owner: self, name: name, phase: phase) { saved, _ in
       saved.endTimer()
     }
     let due = SaveIsDue(state: ObjectIdentifier(self))

@@ -50,7 +50,10 @@ import CLinux
 
   // MARK: Conversions
 
-  /// The time as a span since the machine has booted.
+  /// Makes a time from the span since the machine has booted.
+  package init(sinceBoot time: Duration) { self.init(nanoseconds: time.saturatedNanoseconds) }
+
+  /// The time as that span.
   package var sinceBoot: Duration { .nanoseconds(nanoseconds) }
 
   /// The time in microseconds, as sd-bus counts it.

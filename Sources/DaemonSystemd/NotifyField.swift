@@ -51,7 +51,10 @@ extension NotifyField {
     case .reloading(let time):
       [
         ("RELOADING", "1"),
-        try Self.line("MONOTONIC_USEC", time ?? MonotonicTime.now().sinceBoot),
+        (
+          "MONOTONIC_USEC",
+          String((time.map { MonotonicTime(sinceBoot: $0) } ?? .now()).microseconds)
+        ),
       ]
     case .status(let text): [("STATUS", text)]
     case .extendTimeout(let time): [try Self.line("EXTEND_TIMEOUT_USEC", time)]

@@ -57,7 +57,7 @@ extension LifecycleMachine {
     case .returned: key.add(3)
     case .finishing: key.add(4)
     case .cancelled: key.add(5)
-    case .over(let failure): key.add(failure == nil ? 6 : 7)
+    case .over: key.add(7)
     case .failing(let run, _):
       key.add(8)
       key.add(run.isStalled)

@@ -86,6 +86,15 @@ import Testing
     #expect(said == what.map { "work has ended by itself. \($0)" })
   }
 
+  /// A batch that asks for the end as its last statement.
+  @Test(arguments: [Duration.zero, .seconds(9)]) func whatEndsInAStopIsNotSaid(stopDelay: Duration)
+  {
+    let daemon = DaemonUnderTest(.init(stopDelay: stopDelay), observing: [DidEnterBackground.self])
+    daemon.add(WorkOptions(form: .task))
+    daemon.request(.terminate)
+    #expect(daemon.work(.ended(run: 1, nil)).infos.isEmpty && daemon.work()?.note == nil)
+  }
+
   /// A second signal cancels it, before its pause could begin.
   @Test func anErrorThatNoReportHasIsLogged() {
     daemon.add(WorkOptions())

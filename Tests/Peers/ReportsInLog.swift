@@ -39,13 +39,9 @@ import Logging
     Notes.expectAtExit(shown.filter { $0.hasPrefix("2026-") }.map(comparable))
     logger = Logger(label: "mydaemon") { StreamLogHandler(label: $0, stream: Lines()) }
     work = { lifecycle in
-      let orders = Orders()
-      lifecycle.addObserver(orders)
-      try await lifecycle.foreground(name: "polling") {
-        kill(getpid(), SIGUSR1)
-        try await Task.sleep(for: .seconds(3600))
-      }
-      withExtendedLifetime(orders) {}
+      lifecycle.addObserver(Orders())
+      kill(getpid(), SIGUSR1)
+      try await Task.sleep(for: .seconds(3600))
     }
     try await reportsInLog()
   }

@@ -103,10 +103,11 @@ extension LifecycleObservable {
   ///
   /// It begins when all observers have finished launching, before anything enters the foreground. A stop ends it when
   /// everything else has paused, before state is saved: that is its only round. Its begin is an entry of
-  /// ``DidFinishLaunching`` in the launch's report, its end one of ``WillTerminate`` in the stop's.
+  /// ``DidFinishLaunching`` in the launch's report, its end one of ``WillTerminate`` in the stop's, if it still
+  /// runs then.
   ///
   /// Otherwise it works as `addForeground`: an error ends the daemon, or has the body run again. Work after which the
-  /// daemon is to end calls ``terminate(because:exitStatus:)``.
+  /// daemon is to end calls ``terminate(because:exitStatus:)`` as its last statement: a stop may cancel it at once.
   public func addTask(
     name: String? = nil, phase: LifecyclePhase = .standard, restarting policy: RestartPolicy? = nil,
     stallsAfter: Duration? = nil, mayReturn: Bool = false,

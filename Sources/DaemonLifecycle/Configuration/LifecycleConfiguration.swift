@@ -39,7 +39,7 @@ public struct LifecycleConfiguration: Sendable {
   /// Meanwhile a readiness file is removed, systemd has received `STOPPING=1`, tasks go on, and other
   /// notifications are delivered as usual: see <doc:RunningInContainers>. It is part of ``stopTimeout``, and leaves time
   /// for the save and, before that, for one hook or half of the rest, whichever is less. A delay that does not fit is
-  /// shortened, with a warning. There is no delay for a daemon in the background or one whose body has ended.
+  /// shortened, with a warning. There is no delay for a daemon in the background, or one whose work has failed.
   public var stopDelay: Duration
   /// The ways in which the daemon is controlled and observed from outside. Default:
   /// ``LifecycleInterfaces/standard``.

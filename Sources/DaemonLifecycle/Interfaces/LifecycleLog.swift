@@ -183,7 +183,9 @@ final class LifecycleLog: LifecyclePart {
 
   private func fields(_ snapshot: LifecycleSnapshot) -> [JournalField] {
     [("LIFECYCLE_STATE", "\(snapshot.state)")]
-      + snapshot.reasons.map { ("LIFECYCLE_REASON", VisibleText.excerpt($0, limit: 1000)) }
+      + snapshot.reasons.prefix(LifecycleMachine.shownNames).map {
+        ("LIFECYCLE_REASON", VisibleText.excerpt($0, limit: 1000))
+      }
   }
 
   private func fields(_ problem: LifecycleReport.Entry) -> [JournalField] {

@@ -67,7 +67,7 @@ extension LifecycleMachine {
   // MARK: In words
 
   /// More than these are a number: each change costs as much as what is shown.
-  private static let shownNames = 16
+  static let shownNames = 16
 
   var snapshot: LifecycleSnapshot {
     func names(_ shown: [String], of count: Int) -> [String] {

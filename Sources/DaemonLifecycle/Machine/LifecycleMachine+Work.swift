@@ -128,7 +128,8 @@ extension LifecycleMachine {
   private mutating func ended(
     _ run: UInt64, _ failure: Failure?, _ share: Double, of work: Work
   ) {
-    let (id, isStopping) = (work.id, isTerminating)
+    // What returns in a drain has done what it was to do, as in the rest of the stop.
+    let (id, isStopping) = (work.id, isTerminating || failure == nil && stop.isDraining)
     switch works[known: id].ended(run, failure, share: share, isStopping: isStopping, at: now) {
     case .earlier: break
     case .asked(let failure): endedAsAsked(work, failure)
@@ -156,7 +157,7 @@ extension LifecycleMachine {
   }
 
   private mutating func returned(_ work: Work) {
-    if !work.options.mayReturn, !isTerminating {
+    if !work.options.mayReturn, !isTerminating, !stop.isDraining {
       let isRunAgain = work.options.form == .foreground
       let next = isRunAgain ? "It is run again after the next resume." : "It is not run again."
       effects.publish(.info("\(work.name) has ended by itself. \(next)"))

@@ -100,7 +100,7 @@ extension Work {
     var failure = thrown
     switch state {
     case .finishing, .cancelled:
-      state = isCallerCancelled && own != nil ? .over(own) : .resting
+      state = isCallerCancelled ? own.map { .over($0) } ?? .resting : .resting
       return .asked(own)
     case .failing(_, let fault): failure = own ?? Failure(fault)
     default:
@@ -111,7 +111,7 @@ extension Work {
     }
     guard let failure else {
       forget()
-      state = .returned
+      state = isStopping ? .resting : .returned
       return .returned
     }
     if isStopping {

@@ -36,7 +36,7 @@ struct Work: Sendable {
     /// It was cancelled, and has not ended.
     case cancelled(Run)
     /// It never runs again: it has failed for good, or in a stop, or its caller is told of the failure.
-    case over(Failure?)
+    case over(Failure)
   }
 
   /// An action of the shell's on its body.

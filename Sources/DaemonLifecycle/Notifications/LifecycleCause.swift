@@ -36,7 +36,9 @@ public struct LifecycleCause: Sendable, Equatable, CustomStringConvertible {
     let origin: Origin
     let status: Int32?
     init(_ origin: Origin, status: Int32?) { (self.origin, self.status) = (origin, status) }
-    static func == (a: Content, b: Content) -> Bool { a.origin == b.origin }
+    static func == (a: Content, b: Content) -> Bool {
+      (a.origin, a.status) == (b.origin, b.status)
+    }
   }
   private let content: Content
 
@@ -63,17 +65,19 @@ public struct LifecycleCause: Sendable, Equatable, CustomStringConvertible {
 
   /// The process that has sent the signal, as the kernel says it: 0 is the kernel itself, and -1 a process outside of
   /// this one's pid namespace. `nil` without a signal, or where a sender only claims to be that process.
-  public var senderPID: Int32? { sender?.pid }
-
-  /// The real user of that process; `nil` in the same cases.
-  public var senderUID: UInt32? { sender?.uid }
-
-  private var sender: (pid: Int32, uid: UInt32)? {
+  @inline(never)
+  public var senderPID: Int32? {
     switch origin {
-    case .signal(_, .kernel, _): (0, 0)
-    case .signal(_, .process(let pid, let uid), _): (pid, uid)
+    case .signal(_, .kernel, _): 0
+    case .signal(_, .process(let pid, _), _): pid
     default: nil
     }
+  }
+
+  /// The real user of that process; `nil` in the same cases, and of the kernel, as for Ctrl-C.
+  @inline(never)
+  public var senderUID: UInt32? {
+    if case .signal(_, .process(_, let uid), _) = origin { uid } else { nil }
   }
 
   /// Whether Ctrl-C was pressed, for which the terminal's driver in the kernel sends SIGINT.

@@ -49,7 +49,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
       case noThread
       /// A stop has overtaken the delivery. Where the hook was called, its end is in the stop's report.
       case overtaken
-      /// An earlier hook for the foreground did not complete, so the body of a `foreground { … }` did not begin.
+      /// An earlier hook for the foreground did not complete, so this work did not begin.
       case earlierHookFailed
     }
 

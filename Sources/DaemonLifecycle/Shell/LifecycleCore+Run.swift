@@ -127,11 +127,11 @@ final class AwaitedPost: LifecyclePost, @unchecked Sendable {
 }
 
 /// The closure that sets a daemon up, retained until the end: observers that only it owns must exist to save.
-package final class SetUpBody: Sendable {
+final class SetUpBody: Sendable {
   /// Called once. The caller has sent its captures, and has no access to them any more.
   nonisolated(unsafe) private let body: @isolated(any) () async throws -> Void
 
-  package init(_ body: sending @escaping @isolated(any) () async throws -> Void) {
+  init(_ body: sending @escaping @isolated(any) () async throws -> Void) {
     self.body = body
   }
 
