@@ -195,8 +195,7 @@ let package = Package(
       name: "StandbyTests",
       dependencies: [
         "standby", "DaemonLifecycle", "DaemonLifecycleLease", "DaemonLifecycleExploring",
-        "DaemonLifecycleTesting",
-        "TestSupport",
+        "DaemonLifecycleTesting", "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(
@@ -207,8 +206,7 @@ let package = Package(
       name: "LeaseTests",
       dependencies: [
         "ProbeLease", "standby", "DaemonLifecycle", "DaemonLifecycleLease",
-        "DaemonLifecycleExploring", "DaemonLifecycleTesting",
-        "TestSupport",
+        "DaemonLifecycleExploring", "DaemonLifecycleTesting", "TestSupport",
       ],
       swiftSettings: strict),
     // One of its tests starts a PostgreSQL; skipped where none is installed.

@@ -129,19 +129,26 @@ import Testing
     withExtendedLifetime(saved) {}
   }
 
-  /// Ten requests while a save is on its way share the next one, which begins after all of them.
-  @Test func requestsShareASave() async throws {
-    let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+  /// A saver whose first save waits until it is released; each ends with `last`.
+  private func waitingSaver(
+    _ last: @escaping @Sendable () async throws -> Void = {}
+  ) throws -> (saved: StateSaver, release: AsyncStream<Void>.Continuation) {
     let (released, release) = AsyncStream.makeStream(of: Void.self)
     let value = value
     let saved = mock.addStateSaver(try StateStore(memory: memory)) {
       let bytes = value.bytes()
-      beginning.yield()
       if value.asked == 1 { for await _ in released { break } }
+      try await last()
       return bytes
     }
+    return (saved, release)
+  }
+
+  /// Ten requests while a save is on its way share the next one, which begins after all of them.
+  @Test func requestsShareASave() async throws {
+    let (saved, release) = try waitingSaver()
     let first = Task { try await saved.save() }
-    for await _ in begun { break }
+    try await eventually { [value] in value.asked == 1 }
     value.byte = 2
     let others = (0..<10).map { _ in Task { try await saved.save() } }
     try await eventually { saved.waitingForTesting >= 10 }
@@ -155,18 +162,9 @@ import Testing
 
   /// One who is cancelled takes nobody along.
   @Test func aCancelledSaveIsNotTheOthers() async throws {
-    let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
-    let (released, release) = AsyncStream.makeStream(of: Void.self)
-    let value = value
-    let saved = mock.addStateSaver(try StateStore(memory: memory)) {
-      let bytes = value.bytes()
-      beginning.yield()
-      if value.asked == 1 { for await _ in released { break } }
-      try Task.checkCancellation()
-      return bytes
-    }
+    let (saved, release) = try waitingSaver { try Task.checkCancellation() }
     let first = Task { try await saved.save() }
-    for await _ in begun { break }
+    try await eventually { [value] in value.asked == 1 }
     let waiting = Task { try await saved.save() }
     let other = Task { try await saved.save() }
     try await eventually { saved.waitingForTesting >= 2 }
@@ -184,15 +182,11 @@ import Testing
   private func ends(
     of sharers: Int, isRetried: Bool = false, _ error: @escaping @Sendable () -> any Error
   ) async throws -> [Result<Bool, any Error>] {
-    let (released, release) = AsyncStream.makeStream(of: Void.self)
     let (releasedAgain, releaseAgain) = AsyncStream.makeStream(of: Void.self)
     let value = value
-    let saved = mock.addStateSaver(try StateStore(memory: memory)) {
-      let bytes = value.bytes()
-      if value.asked == 1 { for await _ in released { break } }
+    let (saved, release) = try waitingSaver {
       if value.asked == 2 { throw error() }
       if value.asked == 3 { for await _ in releasedAgain { break } }
-      return bytes
     }
     let first = Task { try await saved.save() }
     try await eventually { value.asked == 1 }

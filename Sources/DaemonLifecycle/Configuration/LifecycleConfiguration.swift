@@ -98,7 +98,7 @@ public struct LifecycleConfiguration: Sendable {
 
   /// Whether it has an interface that only one subject of a process can have.
   var usesService: Bool {
-    interfaces.value { if case .service = $0 { true } else { nil } } ?? false
+    interfaces.all.contains { if case .service = $0.role { true } else { false } }
   }
 
   /// Whether such an interface is used, with a service manager that has started the process.

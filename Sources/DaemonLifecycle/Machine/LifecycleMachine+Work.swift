@@ -133,7 +133,7 @@ extension LifecycleMachine {
     switch works[known: id].ended(run, failure, share: share, isStopping: isStopping, at: now) {
     case .earlier: break
     case .asked(let failure): endedAsAsked(work, failure)
-    case .returned: returned(work)
+    case .returned: returned(work, isStopping: isStopping)
     case .notReady(let failure): failedToStart(work, failure)
     case .restarts(let failure, let line):
       effects.publish(.warning(line))
@@ -156,8 +156,8 @@ extension LifecycleMachine {
     }
   }
 
-  private mutating func returned(_ work: Work) {
-    if !work.options.mayReturn, !isTerminating, !stop.isDraining {
+  private mutating func returned(_ work: Work, isStopping: Bool) {
+    if !work.options.mayReturn, !isStopping {
       let isRunAgain = work.options.form == .foreground
       let next = isRunAgain ? "It is run again after the next resume." : "It is not run again."
       effects.publish(.info("\(work.name) has ended by itself. \(next)"))

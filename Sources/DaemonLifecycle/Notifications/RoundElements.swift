@@ -32,10 +32,6 @@ where Base.Element: Sendable {
   struct Iterator: AsyncIteratorProtocol {
     let source: Source
 
-    mutating func next() async throws(Base.Failure) -> Base.Element? {
-      try await next(isolation: nil)
-    }
-
     mutating func next(
       isolation _: isolated (any Actor)?
     ) async throws(Base.Failure) -> Base.Element? {

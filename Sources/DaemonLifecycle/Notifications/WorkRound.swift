@@ -144,12 +144,9 @@ public final class WorkRound: Sendable {
     } onEnding: {
       task.cancel()
     }
-    switch result {
-    case .success(let value):
-      if value != nil { reportProgress() }
-      return result
-    case .failure(let error): return error is CancellationError && isEnding ? .success(nil) : result
-    }
+    if case .success(.some) = result { reportProgress() }
+    if case .failure(is CancellationError) = result, isEnding { return .success(nil) }
+    return result
   }
 
   /// Runs `operation`, which has a time to finish once the round is ending: for a job that can be handed back.

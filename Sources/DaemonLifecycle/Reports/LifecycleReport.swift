@@ -158,7 +158,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   public var event: String { wholeSpan.event }
 
   /// The time from the request of a stop, or from the first hook of other events, to the end of the last hook.
-  public var duration: Duration { wholeSpan.began.duration(to: wholeSpan.ended) }
+  public var duration: Duration { wholeSpan.duration }
 
   /// The event as a whole, made from its entries where it is not known.
   var wholeSpan: LifecycleSpan {

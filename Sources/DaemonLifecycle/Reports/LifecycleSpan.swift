@@ -14,6 +14,8 @@ package final class LifecycleSpan: Sendable {
   package let isHurried: Bool
   package let prelude: [Prelude]
 
+  var duration: Duration { began.duration(to: ended) }
+
   init(
     event: String, began: MonotonicTime, ended: MonotonicTime, budget: Duration? = nil,
     isHurried: Bool = false, prelude: [Prelude] = []

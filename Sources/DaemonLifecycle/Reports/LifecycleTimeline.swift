@@ -21,10 +21,9 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
 
   private let report: LifecycleReport
   let span: LifecycleSpan
+  var duration: Duration { span.duration }
   /// One row for each observer, in the order in which their first hooks ended.
   private(set) var rows: [Row] = []
-
-  var duration: Duration { report.duration }
 
   init(_ report: LifecycleReport) {
     self.report = report
