@@ -296,6 +296,15 @@ private func transition(_ kind: LifecycleTransition) -> Transition {
     #expect(try #require(pause) > at(now))
   }
 
+  /// Found by a simulated life.
+  @Test mutating func afterASecondSignalALimitLeavesTheSavesAllThereIs() {
+    stop.begin(policy, .init(), at: at(0))
+    stop.expedite(at: at(1))
+    stop.allow(.seconds(4), policy, at: at(1))
+    let pause = stop.budget?.endBeforeSaves
+    #expect(pause == at(1))
+  }
+
   /// What had begun had to end first; nobody was slow who took less than a millisecond.
   @Test(arguments: [(999_999, 0), (1_000_000, 1)])
   func aWaitOfAMillisecondIsInTheReport(nanoseconds: Int64, preludes: Int) {

@@ -74,7 +74,9 @@ struct StopBudget {
     let known = StopBudget(policy, allowed: allowed, from: began)
     guard known.end != end, known.end < end ? !isExtended : !isHurried else { return }
     set(end: max(known.end, min(end, now.advanced(byNanoseconds: known.reserve))), at: now)
-    reserve = min(known.reserve, max(0, end.nanoseconds - now.nanoseconds) / 2)
+    let left = max(0, end.nanoseconds - now.nanoseconds)
+    // After a second signal all that is left is for the saves.
+    reserve = min(known.reserve, isHurried ? left : left / 2)
     exitGrace = known.exitGrace
   }
 
