@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import DaemonLifecycle
+
 /// The choices of a run, step by step: random, or recorded ones. By default no event arrives, the job runs that has
 /// been ready for longest, and nothing fails. Only other choices are recorded, so that a record can be shortened.
 ///
@@ -43,7 +45,7 @@ struct Choices {
   ///   - events: The words of the events; the last one ends the daemon.
   ///   - length: About how many steps the run has.
   init(seed: UInt64, events: [String], upTo count: Int, length: Int) {
-    var random = SplitMix(state: seed)
+    var random = SplitMix(seed: seed)
     var words = (0..<Int.random(in: 0...count, using: &random)).compactMap { _ in
       events.dropLast().randomElement(using: &random)
     }
@@ -101,18 +103,5 @@ struct Choices {
   private mutating func make(_ word: String) -> String {
     made.append((step, word))
     return word
-  }
-}
-
-/// A generator of a repeatable sequence of random numbers (Steele, Lea and Flood, 2014).
-private struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-    return z ^ (z >> 31)
   }
 }

@@ -44,20 +44,21 @@ public final class MockLifecycleSubject: LifecycleObservable {
   ///     90 s. Default: problems are not logged.
   ///   - serviceManager: The stand-in for systemd. Default: none.
   ///   - patience: How long, in real time, a test waits while no hook begins or ends. Default 10 s.
+  ///   - seed: Decides what is random in a daemon, such as the `spread` of ticks. Default 0.
   public convenience init(
     state: LifecycleState = .foreground,
     configuration: LifecycleConfiguration = LifecycleConfiguration(logging: .off),
-    serviceManager: FakeServiceManager? = nil, patience: Duration = .seconds(10)
+    serviceManager: FakeServiceManager? = nil, patience: Duration = .seconds(10), seed: UInt64 = 0
   ) {
     self.init(
       state: state, configuration: configuration, serviceManager: serviceManager,
-      patience: patience, pool: nil)
+      patience: patience, seed: seed, pool: nil)
   }
 
   package init(
     state: LifecycleState, configuration: LifecycleConfiguration,
     serviceManager: FakeServiceManager? = nil, patience: Duration = .seconds(10),
-    pool: (any TaskExecutor)?
+    seed: UInt64 = 0, pool: (any TaskExecutor)?
   ) {
     let isAtWork = state == .foreground || state == .background
     let harness = Harness(isAtWork ? state : nil)
@@ -69,7 +70,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
       return Result { () throws(SystemdError) in try manager.storedDuplicates() }
     }
     _core = LifecycleCore(
-      testing: configuration, initialState: state, pool: pool, harness: harness,
+      testing: configuration, initialState: state, seed: seed, pool: pool, harness: harness,
       notifyAddress: serviceManager?.address,
       preservation: { () throws(SystemdError) in
         let environment = ServiceEnvironment(serviceManager?.environment ?? [:])

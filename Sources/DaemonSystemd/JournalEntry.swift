@@ -31,7 +31,7 @@ package struct JournalEntry: Sendable {
     if let messageID { Self.append("MESSAGE_ID", messageID.description, to: &bytes) }
     Self.append("SYSLOG_IDENTIFIER", identifier, to: &bytes)
     for field in fields.prefix(Self.maximumFields) {
-      Self.append(field.name.description, field.value, to: &bytes)
+      Self.append(field.name, field.value, to: &bytes)
     }
     return bytes
   }
@@ -49,5 +49,5 @@ package struct JournalEntry: Sendable {
   }
 }
 
-/// A field of a journal entry. The name is a literal of 1 to 64 characters of A–Z, 0–9 and _, and begins with a letter.
-package typealias JournalField = (name: StaticString, value: String)
+/// A field of a journal entry. The name is to be a literal of 1 to 64 characters of A–Z, 0–9 and _, and begins with a letter.
+package typealias JournalField = (name: String, value: String)

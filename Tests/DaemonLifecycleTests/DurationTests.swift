@@ -108,6 +108,7 @@ import Testing
     let mock = MockLifecycleSubject()
     var ticks = mock.ticks(every: extreme).makeAsyncIterator()
     #expect(try await ticks.next() == 0)
+    _ = mock.ticks(every: extreme, spread: extreme).makeAsyncIterator()
     let sleep = Task { try await mock.clock.sleep(for: extreme) }
     if extreme > .zero { try await mock.waitUntilSleeping() }
     sleep.cancel()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycleTesting
+import DaemonSystemd
 import Synchronization
 import TestSupport
 import Testing
@@ -129,6 +130,28 @@ import Testing
     try await mock.send(.sigterm)
     await task.value
     #expect(log.all.last == "returned")
+  }
+
+  /// A fleet does not poll in the same second; the rate is that of each daemon.
+  @Test func ticksAreSpread() async throws {
+    func firstTicks(seed: UInt64) async throws -> [Duration] {
+      let (mock, log) = (MockLifecycleSubject(seed: seed), Log())
+      let start = mock.clock.now
+      mock.addForeground {
+        for try await _ in mock.ticks(every: .seconds(10), spread: .seconds(10)) {
+          log.add("\(start.duration(to: mock.clock.now).saturatedNanoseconds)")
+        }
+      }
+      try await mock.waitUntilInForeground()
+      try await mock.waitUntilSleeping()
+      #expect(log.all.isEmpty)
+      await mock.advance(by: .seconds(20))
+      return log.all.compactMap { Int64($0) }.map { .nanoseconds($0) }
+    }
+    let times = try await firstTicks(seed: 1)
+    #expect(times.count == 2 && times[0] < .seconds(10) && times[1] - times[0] == .seconds(10))
+    #expect(try await firstTicks(seed: 1) == times)
+    #expect(try await firstTicks(seed: 2) != times)
   }
 
   /// Not before the new round sleeps: until then the clock would move past it.

@@ -36,6 +36,49 @@ import Testing
     }
   }
 
+  /// Reading it begins the next check, at most every five seconds.
+  @Test func aProbeLearnsTheResultOfTheLastCheck() async throws {
+    let (mock, illness, asked) = (MockLifecycleSubject(), Log(), Log())
+    let token = mock.observe(CheckHealth.self) { _ in
+      asked.add("asked")
+      if let text = illness.all.last { throw TextError(text: text) }
+      if asked.all.count == 3 { try await mock.clock.sleep(for: .seconds(1000)) }
+    }
+    // Not before the launch.
+    #expect(mock.isHealthy && asked.all.isEmpty)
+    try await mock.waitUntilInForeground()
+    illness.add("no feed for an hour")
+    #expect(mock.isHealthy)
+    try await eventually { !mock.isHealthy }
+    illness.clear()
+    #expect(asked.all.count == 1)
+    await mock.advance(by: .seconds(5))
+    try await eventually { mock.isHealthy }
+    #expect(asked.all.count == 2)
+    await mock.advance(by: .seconds(5))
+    #expect(mock.isHealthy)
+    // Its deadline is that of a hook.
+    try await mock.waitUntilSleeping()
+    await mock.advance(by: .seconds(12))
+    try await eventually { !mock.isHealthy }
+    mock.inject(.terminate)
+    #expect(mock.isHealthy)
+    try await mock.waitUntilSettled()
+    token.cancel()
+  }
+
+  /// It has had no time to be answered.
+  @Test func aTickDuringAProbesCheckSaysNothing() async throws {
+    let (observed, gate) = (await launched(), Gate())
+    observed.on(CheckHealth.self, gate.hold)
+    #expect(observed.core.isHealthy)
+    observed.core.take(.watchdogTick(stall: .zero))
+    #expect(!observed.log.names.contains { $0.hasPrefix("unhealthy") })
+    gate.open()
+    try await observed.core.untilIdle()
+    try await eventually { observed.log.names.last == "healthy" }
+  }
+
   @Test func aCheckThatDoesNotEndWithholdsThePing() async throws {
     let observed = await launched()
     let core = observed.core

@@ -184,7 +184,7 @@ extension LifecycleWiring {
   init(_ configuration: LifecycleConfiguration, isSupervised: Bool? = nil) {
     self.init(
       configuration, isSupervised: isSupervised ?? configuration.isSupervised,
-      log: LifecycleLog(configuration.logging, configuration.environment))
+      log: LifecycleLog(configuration.logging, configuration.environment, nil))
   }
 }
 

@@ -198,6 +198,71 @@ import Testing
     try await mock.send(.terminate).check()
   }
 
+  /// An empty queue is well, and a job that hangs is not; nor is an hour until the next tick a stall, but a poll that
+  /// hangs.
+  @Test(arguments: [false, true]) func anIdleTimeIsNoStallOfWorkThatMayIdle(polls: Bool)
+    async throws
+  {
+    let mock = MockLifecycleSubject()
+    let (jobs, continuation) = AsyncStream<Int>.makeStream()
+    mock.addForeground(stallsAfter: .seconds(60), mayIdle: true) { round in
+      if polls {
+        for try await tick in mock.ticks(every: .seconds(3600)) where tick > 0 {
+          try await mock.clock.sleep(for: .seconds(1000))
+        }
+      } else {
+        for try await _ in jobs.untilEnding(of: round) {
+          try await mock.clock.sleep(for: .seconds(1000))
+        }
+      }
+    }
+    try await mock.waitUntilInForeground()
+    if polls { try await mock.waitUntilSleeping() }
+    await mock.advance(by: .seconds(3599))
+    #expect(mock.isHealthy)
+    if polls { await mock.advance(by: .seconds(1)) } else { continuation.yield(1) }
+    try await mock.waitUntilSleeping()
+    #expect(mock.isHealthy)
+    await mock.advance(by: .seconds(120))
+    #expect(!mock.isHealthy)
+    try await mock.send(.terminate).check()
+  }
+
+  // MARK: Not ready for a while
+
+  /// It goes on, and is healthy.
+  @Test func whatIsNotReadyForAWhileIsNoLongerSentRequests() async throws {
+    let manager = try FakeServiceManager()
+    let mock = MockLifecycleSubject(serviceManager: manager)
+    let (states, continuation) = AsyncStream<String?>.makeStream()
+    mock.addForeground(name: "web", draining: .seconds(5)) { round in
+      for await lack in states.untilEnding(of: round) {
+        if let lack { round.reportNotReady(because: lack) } else { round.reportReady() }
+      }
+    }
+    try await mock.waitUntilInForeground()
+    for lack in ["the database\nis down", "the queue is full"] {
+      continuation.yield(lack)
+      let line = lack.split(separator: "\n").joined(separator: "\\n")
+      try await eventually {
+        manager.service.statusText.contains("foreground without web (\(line)) since")
+      }
+      #expect(!mock.isReady && mock.isHealthy && mock.state == .foreground)
+    }
+    continuation.yield(nil)
+    try await eventually { mock.isReady }
+    try await eventually { !manager.service.statusText.contains("without") }
+    continuation.yield("down again")
+    try await eventually { !mock.isReady }
+    // A round that ends has its reason no more.
+    try await mock.send(.pause).check()
+    try await mock.send(.resume).check()
+    #expect(mock.isReady && manager.violations == [])
+    try await mock.send(.terminate).check()
+  }
+
+  // MARK: Stalls
+
   /// With a policy it is run again, if it ends when it is cancelled.
   @Test func whatStallsIsRunAgain() async throws {
     let manager = try FakeServiceManager()

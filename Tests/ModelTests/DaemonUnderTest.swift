@@ -183,3 +183,8 @@ final class DaemonUnderTest {
         receives: types?.map { ObjectIdentifier($0) } ?? [nil], timeout: timeout), at: time)
   }
 }
+
+extension LifecycleMachine.WorkInput {
+  /// A body's first change.
+  static func ready(run: UInt64) -> Self { .readiness(run: run, lack: nil, change: 1) }
+}

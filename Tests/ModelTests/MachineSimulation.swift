@@ -44,6 +44,7 @@ struct MachineSimulation: ~Copyable {
     var isRunning = false
     var isAsked = false
     var readyAt: MonotonicTime?
+    var readinessChanges: UInt64 = 0
     var endsAt: MonotonicTime?
     var fails = false
     /// How long it takes once it was asked to end.
@@ -273,6 +274,7 @@ struct MachineSimulation: ~Copyable {
     work.restarts =
       random.chance(50) ? .backoff(maximumFailures: random.chance(50) ? 2 : nil) : nil
     work.mayReturn = random.chance(30)
+    work.mayIdle = random.chance(30)
     work.hasCaller = work.form == .foreground && random.chance(30)
     if exit == nil { addWork(work) }
   }
@@ -321,7 +323,8 @@ struct MachineSimulation: ~Copyable {
     case .askForProgress(let run):
       // At rest nobody answers, or there would be no end to it.
       if isSettling { return }
-      give(.work(id, .progressed(run: run, at: random.chance(50) ? now : nil)))
+      let waited = random.chance(50) ? now : nil
+      give(.work(id, .progressed(run: run, at: random.chance(50) ? now : nil, waited: waited)))
     case .answer:
       if !works[index].options.hasCaller { fail("nobody waits for it") }
       works[index].isAnswered = true
@@ -340,13 +343,25 @@ struct MachineSimulation: ~Copyable {
     if hasFailedBefore { fail("work begins although a hook before it has failed") }
   }
 
+  private mutating func sayReadiness(of index: Int, lack: String?) {
+    works[index].readinessChanges += 1
+    let (work, change) = (works[index], works[index].readinessChanges)
+    give(.work(work.id, .readiness(run: work.run, lack: lack, change: change)))
+    // Another thread comes late.
+    if random.chance(20) {
+      give(.work(work.id, .readiness(run: work.run, lack: "late", change: change - 1)))
+    }
+  }
+
   private mutating func moveWorks() {
     for work in works where work.isRunning {
       guard let index = works.firstIndex(where: { $0.id == work.id }), works[index].isRunning
       else { continue }
       if let time = works[index].readyAt, time <= now {
         works[index].readyAt = nil
-        give(.work(work.id, .ready(run: works[index].run)))
+        sayReadiness(of: index, lack: nil)
+      } else if works[index].readyAt == nil, !isSettling, random.chance(5) {
+        sayReadiness(of: index, lack: random.chance(60) ? "reason \(random.below(3))" : nil)
       }
       if let time = works[index].endsAt, time <= now {
         let failure = works[index].fails ? failure : nil

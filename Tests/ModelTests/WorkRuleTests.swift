@@ -135,6 +135,101 @@ import Testing
     #expect(changes(daemon.work(.ready(run: 2), at: at(1))) == ["work is ready, without []"])
   }
 
+  // MARK: Not ready for a while
+
+  private func said(_ lack: String?, change: UInt64) -> [String] {
+    let output = daemon.work(.readiness(run: 1, lack: lack, change: change))
+    let changes = output.facts.compactMap { fact -> String? in
+      guard case .positionChanged(let cause, let snapshot) = fact else { return nil }
+      return "\(cause): \(snapshot.unentered)"
+    }
+    return output.warnings + output.infos + changes
+  }
+
+  /// It is as healthy as before, and another reason is not another warning.
+  @Test func whatSaysThatItIsNotReadyIsMissedUntilItIs() {
+    daemon.add(WorkOptions())
+    #expect(daemon.isReady)
+    #expect(
+      said("the database is down", change: 1) == [
+        "Not ready without work (the database is down).",
+        #"work is not ready: ["work (the database is down)"]"#,
+      ])
+    #expect(!daemon.isReady && daemon.machine.stalls.isEmpty)
+    #expect(
+      said("the queue is full", change: 2) == [
+        #"work is not ready: ["work (the queue is full)"]"#
+      ])
+    #expect(
+      said(nil, change: 3) == ["Ready: all are in the foreground again.", "work is ready: []"])
+    #expect(daemon.isReady)
+  }
+
+  /// Two threads say two things: the core may receive them in either order.
+  @Test func theLastChangeCounts() {
+    daemon.add(WorkOptions())
+    #expect(said(nil, change: 2).isEmpty && said("down", change: 1).isEmpty && daemon.isReady)
+  }
+
+  /// Also while it hangs, or waits to be run again: otherwise each failure would have it come and go.
+  @Test func aReasonHoldsUntilTheNextRun() {
+    daemon.add(
+      WorkOptions(stallsAfter: .seconds(30), restarts: .backoff(initialDelay: .seconds(1))))
+    _ = said("down", change: 1)
+    daemon.give(.clock, at: at(30))
+    daemon.work(.progressed(run: 1, at: nil), at: at(30))
+    #expect(!daemon.isReady)
+    daemon.work(.ended(run: 1, failure), at: at(30))
+    #expect(!daemon.isReady)
+    daemon.give(.clock, at: at(31))
+    #expect(daemon.isReady)
+  }
+
+  /// It has been ready: it drains, and the launch goes on.
+  @Test func thatItWasReadyCountsHoweverLateItComes() {
+    let daemon = DaemonUnderTest(state: .launching)
+    daemon.add(WorkOptions(drains: true, readyWithin: .seconds(5)))
+    daemon.give(.launch { _ in })
+    daemon.work(.readiness(run: 1, lack: "down", change: 2))
+    daemon.work(.readiness(run: 1, lack: nil, change: 1))
+    #expect(!daemon.machine.registry.isLaunchTransition && !daemon.isReady)
+    daemon.work(.readiness(run: 1, lack: nil, change: 3))
+    #expect(daemon.isReady)
+  }
+
+  /// It has said that it is not ready yet.
+  @Test func aLaunchGoesOnWaiting() {
+    let daemon = DaemonUnderTest(state: .launching)
+    daemon.add(WorkOptions(readyWithin: .seconds(5)))
+    daemon.give(.launch { _ in })
+    daemon.work(.readiness(run: 1, lack: "the database is down", change: 1))
+    #expect(daemon.machine.registry.isLaunchTransition && !daemon.isReady)
+    daemon.work(.readiness(run: 1, lack: nil, change: 2))
+    #expect(!daemon.machine.registry.isLaunchTransition && daemon.isReady)
+  }
+
+  /// It has requests to finish.
+  @Test func whatIsNotReadyForAWhileDrains() {
+    daemon.add(WorkOptions(drains: true, readyWithin: .seconds(5)))
+    daemon.work(.readiness(run: 1, lack: nil, change: 1))
+    daemon.work(.readiness(run: 1, lack: "down", change: 2))
+    let actions = daemon.request(.pause).works.map { "\($0.action)" }
+    #expect(actions == ["finish(run: 1)"])
+  }
+
+  /// A queue that is empty for an hour is no stall where the work may idle; a job that hangs is one.
+  @Test(arguments: [false, true]) func aWaitIsProgressOfWorkThatMayIdle(mayIdle: Bool) {
+    daemon.add(WorkOptions(stallsAfter: .seconds(30), mayIdle: mayIdle))
+    daemon.give(.clock, at: at(30))
+    daemon.work(.progressed(run: 1, at: nil, waited: at(30)), at: at(30))
+    #expect(daemon.machine.stalls.isEmpty == mayIdle)
+    daemon.give(.clock, at: at(60))
+    daemon.work(.progressed(run: 1, at: at(20), waited: at(30)), at: at(60))
+    #expect(daemon.machine.stalls == ["work has made no progress for 30 s"])
+  }
+
+  // MARK: Runs
+
   /// What an earlier run says late is about another.
   @Test func anEarlierRunSaysNothing() {
     daemon.add(WorkOptions(readyWithin: .seconds(5), restarts: .backoff(initialDelay: .seconds(1))))

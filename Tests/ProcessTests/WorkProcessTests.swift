@@ -64,8 +64,23 @@ final class WorkProcessTests: XCTestCase {
     try daemon.expect("beat in foreground, ready: false")
     try daemon.expect("beat in foreground, ready: true")
     try daemon.expect("lifecycle: worker has made no progress for 2 s: the daemon is not healthy.")
+    try daemon.expect("beat in foreground, ready: true, not healthy")
     daemon.send(SIGHUP)
     try daemon.expect("lifecycle: worker makes progress again.")
+    try stop(daemon)
+  }
+
+  func testWhatIsNotReadyForAWhileGoesOn() throws {
+    let (daemon, files) = (try started(), FileManager.default)
+    XCTAssertTrue(files.fileExists(atPath: folder + "/conf.ready"))
+    XCTAssertTrue(files.createFile(atPath: folder + "/conf.down", contents: nil))
+    try daemon.expect("lifecycle: Not ready without worker (the database is down).")
+    try daemon.expect("beat in foreground, ready: false")
+    XCTAssertFalse(files.fileExists(atPath: folder + "/conf.ready"))
+    try files.removeItem(atPath: folder + "/conf.down")
+    try daemon.expect("lifecycle: Ready: all are in the foreground again.")
+    try daemon.expect("beat in foreground, ready: true")
+    XCTAssertTrue(files.fileExists(atPath: folder + "/conf.ready"))
     try stop(daemon)
   }
 

@@ -25,15 +25,16 @@ extension LifecycleObservable {
   /// stop has cancelled the body, an error is in that report and has no other effect.
   ///
   /// The lifecycle retains the body until the daemon has ended. Servers, and other work that has something to finish, use
-  /// the form whose body takes the ``WorkRound``, which has the parameters. A tick of ``ticks(every:)`` is progress.
+  /// the form whose body takes the ``WorkRound``, which has the parameters. A tick of ``ticks(every:spread:)`` is progress.
   public func addForeground(
     name: String? = nil, phase: LifecyclePhase = .standard, restarting policy: RestartPolicy? = nil,
-    stallsAfter: Duration? = nil, mayReturn: Bool = false,
+    stallsAfter: Duration? = nil, mayIdle: Bool = false, mayReturn: Bool = false,
     file: StaticString = #fileID, line: UInt = #line,
     _ body: @escaping @Sendable @isolated(any) () async throws -> Void
   ) {
     addForeground(
-      name: name, phase: phase, restarting: policy, stallsAfter: stallsAfter, mayReturn: mayReturn,
+      name: name, phase: phase, restarting: policy, stallsAfter: stallsAfter, mayIdle: mayIdle,
+      mayReturn: mayReturn,
       file: file, line: line
     ) { _ in try await body() }
   }
@@ -70,8 +71,10 @@ extension LifecycleObservable {
   ///     one that is only slow goes on, unless it has a policy. Default `nil`: it is ready as it begins.
   ///   - stallsAfter: After how long without progress (``WorkRound/reportProgress()``) the body is run again, if it
   ///     has a policy; without one the daemon is not healthy, and its watchdog is not pinged, until it goes on. A pause
-  ///     stops the clock. A wait for the next element is no progress: choose more than the longest time without work.
-  ///     At least 10 ms; other times below zero count as zero. Default `nil`: never.
+  ///     stops the clock. At least 10 ms; other times below zero count as zero. Default `nil`: never.
+  ///   - mayIdle: Whether the body may wait for any time for a tick, an element of `untilEnding(of:)` or a result of
+  ///     ``WorkRound/untilEnding(_:)``: `stallsAfter` is then the limit of the work between two waits. Default
+  ///     `false`, since a queue whose connection is dead looks like an empty one.
   ///   - mayReturn: Whether the body is expected to return by itself, which is then not said, and counts as ready. Default
   ///     `false`.
   ///   - file: The file of the default name.
@@ -80,14 +83,15 @@ extension LifecycleObservable {
   public func addForeground(
     name: String? = nil, phase: LifecyclePhase = .standard, draining limit: Duration? = nil,
     restarting policy: RestartPolicy? = nil, readyWithin: Duration? = nil,
-    stallsAfter: Duration? = nil, mayReturn: Bool = false,
+    stallsAfter: Duration? = nil, mayIdle: Bool = false, mayReturn: Bool = false,
     file: StaticString = #fileID, line: UInt = #line,
     _ body: @escaping @Sendable @isolated(any) (WorkRound) async throws -> Void
   ) {
     core.add(
       WorkRunner(core, .given(name, orElse: .foreground(file: file, line: line)), body),
       WorkOptions(
-        readyWithin: readyWithin, stallsAfter: stallsAfter, restarts: policy, mayReturn: mayReturn),
+        readyWithin: readyWithin, stallsAfter: stallsAfter, mayIdle: mayIdle, restarts: policy,
+        mayReturn: mayReturn),
       phase: phase, draining: limit)
   }
 
@@ -110,12 +114,13 @@ extension LifecycleObservable {
   /// daemon is to end calls ``terminate(because:exitStatus:)`` as its last statement: a stop may cancel it at once.
   public func addTask(
     name: String? = nil, phase: LifecyclePhase = .standard, restarting policy: RestartPolicy? = nil,
-    stallsAfter: Duration? = nil, mayReturn: Bool = false,
+    stallsAfter: Duration? = nil, mayIdle: Bool = false, mayReturn: Bool = false,
     file: StaticString = #fileID, line: UInt = #line,
     _ body: @escaping @Sendable @isolated(any) () async throws -> Void
   ) {
     addTask(
-      name: name, phase: phase, restarting: policy, stallsAfter: stallsAfter, mayReturn: mayReturn,
+      name: name, phase: phase, restarting: policy, stallsAfter: stallsAfter, mayIdle: mayIdle,
+      mayReturn: mayReturn,
       file: file, line: line
     ) { _ in try await body() }
   }
@@ -126,15 +131,15 @@ extension LifecycleObservable {
   public func addTask(
     name: String? = nil, phase: LifecyclePhase = .standard, draining limit: Duration? = nil,
     restarting policy: RestartPolicy? = nil, readyWithin: Duration? = nil,
-    stallsAfter: Duration? = nil, mayReturn: Bool = false,
+    stallsAfter: Duration? = nil, mayIdle: Bool = false, mayReturn: Bool = false,
     file: StaticString = #fileID, line: UInt = #line,
     _ body: @escaping @Sendable @isolated(any) (WorkRound) async throws -> Void
   ) {
     core.add(
       WorkRunner(core, .given(name, orElse: .task(file: file, line: line)), body),
       WorkOptions(
-        form: .task, readyWithin: readyWithin, stallsAfter: stallsAfter, restarts: policy,
-        mayReturn: mayReturn),
+        form: .task, readyWithin: readyWithin, stallsAfter: stallsAfter, mayIdle: mayIdle,
+        restarts: policy, mayReturn: mayReturn),
       phase: phase, draining: limit)
   }
 
@@ -151,12 +156,13 @@ extension LifecycleObservable {
   ///   `addForeground` there.
   nonisolated(nonsending) public func foreground(
     name: String? = nil, phase: LifecyclePhase = .standard, restarting policy: RestartPolicy? = nil,
-    stallsAfter: Duration? = nil, mayReturn: Bool = false,
+    stallsAfter: Duration? = nil, mayIdle: Bool = false, mayReturn: Bool = false,
     file: StaticString = #fileID, line: UInt = #line,
     _ body: @escaping @Sendable @isolated(any) () async throws -> Void
   ) async throws {
     try await foreground(
-      name: name, phase: phase, restarting: policy, stallsAfter: stallsAfter, mayReturn: mayReturn,
+      name: name, phase: phase, restarting: policy, stallsAfter: stallsAfter, mayIdle: mayIdle,
+      mayReturn: mayReturn,
       file: file, line: line
     ) { _ in try await body() }
   }
@@ -171,7 +177,7 @@ extension LifecycleObservable {
   nonisolated(nonsending) public func foreground(
     name: String? = nil, phase: LifecyclePhase = .standard, draining limit: Duration? = nil,
     restarting policy: RestartPolicy? = nil, readyWithin: Duration? = nil,
-    stallsAfter: Duration? = nil, mayReturn: Bool = false,
+    stallsAfter: Duration? = nil, mayIdle: Bool = false, mayReturn: Bool = false,
     file: StaticString = #fileID, line: UInt = #line,
     _ body: @escaping @Sendable @isolated(any) (WorkRound) async throws -> Void
   ) async throws {
@@ -184,7 +190,8 @@ extension LifecycleObservable {
     let caller = Sleeper()
     let runner = WorkRunner(core, name, caller: caller, body)
     let work = WorkOptions(
-      readyWithin: readyWithin, stallsAfter: stallsAfter, restarts: policy, mayReturn: mayReturn,
+      readyWithin: readyWithin, stallsAfter: stallsAfter, mayIdle: mayIdle, restarts: policy,
+      mayReturn: mayReturn,
       hasCaller: true)
     guard let id = core.add(runner, work, phase: phase, draining: limit) else { return }
     // Cut off by the termination it stays and receives what all receive, so that the report does not depend on timing;

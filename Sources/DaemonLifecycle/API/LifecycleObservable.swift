@@ -46,6 +46,20 @@ extension LifecycleObservable {
   /// ```
   public var isReady: Bool { core.isReady }
 
+  /// Whether the daemon is healthy, for a liveness check over HTTP: Swift's executors and the observers' `checkHealth`
+  /// answer, and no work has stalled.
+  ///
+  /// ```swift
+  /// router.get("/livez") { _, _ in
+  ///   lifecycle.isHealthy ? HTTPResponse.Status.ok : .serviceUnavailable
+  /// }
+  /// ```
+  ///
+  /// It is the result of the last check, at once: false once one has failed, as by a `checkHealth` that throws or takes
+  /// longer than its limit, or when Swift's executors have not answered for 30 s, or the watchdog's period. Reading it begins the next check, unless the last one began less than 5 s ago. It is true until the launch has
+  /// ended, and in a stop, which has its own limit.
+  public var isHealthy: Bool { core.isHealthy }
+
   /// The clock of all deadlines: `CLOCK_MONOTONIC`, or a mock's virtual clock. Use it for sleeps in hooks too.
   public var clock: LifecycleClock { core.clock }
 
@@ -305,12 +319,16 @@ extension LifecycleObservable {
   /// A slow consumer skips ticks rather than receiving them late; the elements count intervals, skipped ones too. Each
   /// loop over the sequence begins at 0, so a resume ticks at once: <doc:PausingAPoller> says how the rate is kept.
   ///
-  /// - Parameter interval: The time between two ticks; at least a nanosecond.
+  /// - Parameters:
+  ///   - interval: The time between two ticks; at least a nanosecond.
+  ///   - spread: The first tick, and all others with it, is later by a random time below this, anew for each loop: so
+  ///     many daemons that are started, or resumed, together do not poll in the same second. In a mock the `seed` and the
+  ///     order of the loops decide. Default zero.
   /// - Returns: A sequence that throws `CancellationError` when its task is cancelled.
-  public func ticks(every interval: Duration) -> some AsyncSequence<Int, CancellationError>
-    & Sendable
-  {
-    LifecycleTicks(clock: clock, interval: interval)
+  public func ticks(
+    every interval: Duration, spread: Duration = .zero
+  ) -> some AsyncSequence<Int, CancellationError> & Sendable {
+    LifecycleTicks(clock: clock, interval: interval, spread: spread)
   }
 
   /// Makes an executor on the subject's own threads, for an actor whose hooks must run even while Swift's cooperative

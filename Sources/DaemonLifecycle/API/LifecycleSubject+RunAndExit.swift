@@ -23,7 +23,7 @@ extension LifecycleSubject {
   /// for, within the exit grace.
   ///
   /// When it could not start, or `setUp` throws, it prints the reason on standard error, after the program's name unless
-  /// that is the journal's, and exits: with the status of an ``ExitStatusError``, else with 71 (EX_OSERR).
+  /// that is the journal's (a log of your own receives it instead), and exits: with the status of an ``ExitStatusError``, else with 71 (EX_OSERR).
   ///
   /// Call it on the main thread: it runs the main queue there, so that `@MainActor` observers work. Under an asynchronous
   /// `main`, whose main actor it would block, use `run`; the compiler refuses it there, and a call that it does not see
@@ -41,7 +41,7 @@ extension LifecycleSubject {
     let settings: LifecycleConfiguration
     do { settings = try configuration() } catch { exitProcess(because: error) }
     let lifecycle = LifecycleSubject(configuration: settings)
-    do { try lifecycle.listen() } catch { exitProcess(because: error, settings.environment) }
+    do { try lifecycle.listen() } catch { exitProcess(because: error, settings) }
     if withUnsafeCurrentTask(body: { $0 != nil }) {
       lifecycle.core.warn(
         "runAndExit was called in a task: code of the main actor does not run while that waits. Use run."
@@ -54,7 +54,7 @@ extension LifecycleSubject {
       do {
         exit(try await lifecycle.core.run(after: work).exitStatus)
       } catch {
-        exitProcess(because: error, settings.environment)
+        exitProcess(because: error, settings)
       }
     }
     if clinux_is_main_thread() { dispatchMain() }
@@ -87,10 +87,15 @@ extension LifecycleSubject {
   }
 
   private static func exitProcess(
-    because error: any Error, _ environment: ServiceEnvironment = .current
+    because error: any Error, _ settings: LifecycleConfiguration? = nil
   ) -> Never {
     let failure = Failure(error)
-    Journal.writeLine(failure.text, .error, environment: environment)
+    if let queue = settings?.logQueue {
+      queue.add(LifecycleLogEntry(failure.text, priority: .error))
+      queue.finish()
+    } else {
+      Journal.writeLine(failure.text, .error, environment: settings?.environment ?? .current)
+    }
     exit(failure.exitStatus ?? 71)
   }
 }

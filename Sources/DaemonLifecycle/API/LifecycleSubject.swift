@@ -100,7 +100,8 @@ public final class LifecycleSubject: LifecycleObservable {
     clinux_line_buffer_output()
     core.executor.enqueue(.work { DispatchPreparation.begin() })
     self.lease.withLock { $0 = lease }
-    let log = LifecycleLog(configuration.logging, configuration.environment)
+    let log = LifecycleLog(
+      configuration.logging, configuration.environment, configuration.logQueue)
     let host = configuration.platform
     let platform = lease == nil ? host : nil
     var wiring = LifecycleWiring(

@@ -5,10 +5,13 @@ import DaemonSystemd
 struct LifecycleTicks: AsyncSequence, Sendable {
   let clock: LifecycleClock
   let interval: Duration
+  let spread: Duration
 
-  /// Makes an iterator, whose first tick is due at once.
+  /// Makes an iterator, whose first tick is due at once, or at random within the spread.
   func makeAsyncIterator() -> Iterator {
-    Iterator(ticks: self, start: clock.now)
+    let most = Double(spread.saturatedNanoseconds)
+    let delay = most > 0 ? Int64(most * clock.keeper.randomShare) : 0
+    return Iterator(ticks: self, start: clock.now.advanced(by: .nanoseconds(delay)))
   }
 
   struct Iterator: AsyncIteratorProtocol {
@@ -27,9 +30,12 @@ struct LifecycleTicks: AsyncSequence, Sendable {
       // On time, it is the tick that is due, or the one to wait for; late, the last one that was missed.
       let tick = Swift.max(next, passed)
       let due = start.advanced(by: .nanoseconds(step) * tick)
+      let round = WorkRound.current
+      round?.beginWait()
+      defer { round?.endWait() }
       do { try await ticks.clock.sleep(until: due) } catch { throw CancellationError() }
       next = tick + 1
-      WorkRound.current?.reportProgress()
+      round?.reportProgress()
       return tick
     }
   }

@@ -83,12 +83,18 @@ public struct LifecycleConfiguration: Sendable {
   /// What is logged, to the journal where standard error goes there, else to standard error:
   /// ``LifecycleInterface/log(_:)`` in the list. Default ``LifecycleLogging/timelines``; of a list without a log, problems.
   ///
-  /// A mock logs problems at most: see `exitResult?.report.timeline`.
+  /// A mock logs problems at most: see `exitResult?.report.timeline`. To set this replaces
+  /// a log of your own, ``LifecycleInterface/log(to:)``.
   public var logging: LifecycleLogging {
     get {
-      interfaces.value { if case .log(let logging) = $0 { logging } else { nil } } ?? .problems
+      interfaces.value { if case .log(let logging, _) = $0 { logging } else { nil } } ?? .problems
     }
     set { interfaces.append(.log(newValue)) }
+  }
+
+  /// The author's own log; `nil` for none.
+  var logQueue: LogQueue? {
+    interfaces.value { if case .log(_, let queue) = $0 { queue } else { nil } }
   }
 
   /// Says where threads wait, a sentence each; `nil` where that is not asked for.

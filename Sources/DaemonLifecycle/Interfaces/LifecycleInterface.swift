@@ -10,7 +10,7 @@ public struct LifecycleInterface: Sendable {
     /// Handled from the very beginning: a start that can't handle them fails.
     case signals(SignalMap)
     /// Receives the problems of all other interfaces.
-    case log(LifecycleLogging)
+    case log(LifecycleLogging, LogQueue?)
     /// Says where threads wait, a sentence each.
     case traces(@Sendable () -> [String])
     /// Belongs to the process or its service manager: for one subject of a process only, and for no mock.
@@ -46,6 +46,32 @@ public struct LifecycleInterface: Sendable {
 
   /// What is logged: ``LifecycleConfiguration/logging``.
   public static func log(_ logging: LifecycleLogging = .timelines) -> Self {
-    Self("log", .log(logging))
+    Self("log", .log(logging, nil))
+  }
+
+  /// A log of one's own, in place of the journal and standard error: for JSON lines in a container, or swift-log.
+  ///
+  /// ```swift
+  /// configuration.interfaces.append(
+  ///   .log { entry in
+  ///     if entry.priority.rawValue <= JournalPriority.info.rawValue {
+  ///       log("\(entry.priority): \(entry.message)")
+  ///     }
+  ///   })
+  /// ```
+  ///
+  /// It receives all that the journal would: problems, warnings, each transition, the timeline of each stop. <doc:UsingWithSwiftPackages>
+  /// has both.
+  ///
+  /// The handler is called for one entry at a time, in order, on a thread of its own, and may block. An entry for which
+  /// it throws, or which it has not taken within a second, is written to standard error; so is what a third signal or
+  /// the exit grace cuts off, with the line that says so. `run` and `runAndExit` wait for the last entries, at most a
+  /// second. A mock has the interface, too.
+  ///
+  /// - Parameter handler: Takes an entry, whose members need `import DaemonSystemd`.
+  public static func log(
+    to handler: @escaping @Sendable (LifecycleLogEntry) throws -> Void
+  ) -> Self {
+    Self("log", .log(.all, LogQueue(handler)))
   }
 }

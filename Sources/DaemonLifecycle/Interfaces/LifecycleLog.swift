@@ -3,7 +3,8 @@ import CLinux
 import DaemonSystemd
 
 /// The log: every transition and problem as a journal entry with fields, if standard error goes to the journal;
-/// otherwise a line on standard error for each problem. `LifecycleLogging` says what else, and whether at all.
+/// otherwise a line on standard error for each problem. `LifecycleLogging` says what else, and whether at all. An author's
+/// own log receives all that the journal would.
 ///
 /// ```sh
 /// journalctl -u mydaemon LIFECYCLE_EVENT=background
@@ -14,18 +15,19 @@ final class LifecycleLog: LifecyclePart {
   /// Whether standard error goes to the journal, with or without `journal`: lines there can have a priority.
   private let isJournal: Bool
   private let logging: LifecycleLogging
+  /// An author's own log, in place of the others.
+  private let queue: LogQueue?
 
-  init(_ logging: LifecycleLogging, _ environment: ServiceEnvironment) {
-    self.logging = logging
-    journal = logging == .off ? nil : JournalWriter(environment)
+  init(_ logging: LifecycleLogging, _ environment: ServiceEnvironment, _ queue: LogQueue?) {
+    (self.logging, self.queue) = (logging, queue)
+    journal = logging == .off || queue != nil ? nil : JournalWriter(environment)
     isJournal = StandardError.isJournal(environment)
   }
 
-  /// For tests.
-  init(journal: JournalWriter?, logging: LifecycleLogging) {
-    self.journal = journal
+  /// For a mock, and tests.
+  init(journal: JournalWriter?, logging: LifecycleLogging, queue: LogQueue? = nil) {
+    (self.journal, self.logging, self.queue) = (journal, logging, queue)
     isJournal = false
-    self.logging = logging
   }
 
   @discardableResult func receive(_ fact: LifecycleFact) -> MonotonicTime? {
@@ -40,9 +42,11 @@ final class LifecycleLog: LifecyclePart {
       if let warning = report.timeWarning { warn(warning) }
     case .positionChanged(let cause, let snapshot) where snapshot.state != .foreground:
       note(
-        "Stays in the background: \(snapshot.reasons.joined(separator: ", ")) (\(cause))",
-        .info, LifecycleTransition.background.row.messageID, isAsked: cause.signal != nil,
-        fields(.background, cause) + fields(snapshot))
+        isAsked: cause.signal != nil,
+        LifecycleLogEntry(
+          .info, LifecycleTransition.background.row.messageID,
+          "Stays in the background: \(snapshot.reasons.joined(separator: ", ")) (\(cause))",
+          self.fields(.background, cause) + self.fields(snapshot)))
     case .problems(let entries): write(entries, of: .post)
     case .settingUp(let time):
       warn(
@@ -55,11 +59,15 @@ final class LifecycleLog: LifecyclePart {
       warn(text.prefix(1).uppercased() + text.dropFirst())
     case .draining(let cause, let delay):
       note(
-        "Draining for \(delay.forReading), then stopping (\(cause))", .notice,
-        LifecycleMessageID.draining, fields(.termination, cause))
+        LifecycleLogEntry(
+          .notice, LifecycleMessageID.draining,
+          "Draining for \(delay.forReading), then stopping (\(cause))",
+          self.fields(.termination, cause)))
     case .terminating(let cause):
       note(
-        "Stopping (\(cause))", .notice, LifecycleMessageID.stopping, fields(.termination, cause))
+        LifecycleLogEntry(
+          .notice, LifecycleMessageID.stopping, "Stopping (\(cause))",
+          self.fields(.termination, cause)))
     default: break
     }
     return nil
@@ -68,16 +76,20 @@ final class LifecycleLog: LifecyclePart {
   func warn(_ text: String) { write(text, .warning) }
 
   /// Without a MESSAGE_ID: it explains itself.
-  func info(_ text: String) { write(JournalEntry(line: text, .info, messageID: nil)) }
+  func info(_ text: String) { write(LifecycleLogEntry(.info, nil, text)) }
+
+  func processEnds() { queue?.writeRest() }
 
   private func write(_ text: String, _ priority: JournalPriority) {
-    write(JournalEntry(line: text, priority, messageID: LifecycleMessageID.statusNote))
+    write(LifecycleLogEntry(priority, LifecycleMessageID.statusNote, text))
   }
 
-  /// Writes an entry to the journal, or as a line.
-  private func write(_ entry: JournalEntry) {
-    if let journal {
-      journal.write(entry)
+  /// Writes an entry to an author's log or the journal, or as a line.
+  private func write(_ entry: LifecycleLogEntry) {
+    if let queue {
+      queue.add(entry)
+    } else if let journal {
+      journal.write(entry.journalEntry)
     } else if logging != .off {
       StandardError.writeText("lifecycle: \(entry.message)", entry.priority, isJournal: isJournal)
     }
@@ -88,11 +100,11 @@ final class LifecycleLog: LifecyclePart {
   private func write(_ problems: [LifecycleReport.Entry], of transition: LifecycleTransition) {
     for problem in problems {
       write(
-        JournalEntry(
+        LifecycleLogEntry(
           // `journalctl -p err` shows each hook that did not do its work.
-          line: problem.description, problem.outcome == .skipped(.overtaken) ? .info : .error,
-          messageID: LifecycleMessageID.problem,
-          fields: [("LIFECYCLE_EVENT", transition.row.event)] + fields(problem)))
+          problem.outcome == .skipped(.overtaken) ? .info : .error, LifecycleMessageID.problem,
+          problem.description,
+          [("LIFECYCLE_EVENT", transition.row.event)] + self.fields(problem)))
     }
   }
 
@@ -103,13 +115,13 @@ final class LifecycleLog: LifecyclePart {
   ) {
     let failures = report.refusals
     write(report.problems.filter { !$0.isRefusal }, of: transition)
-    let reasons = failures.map(\.reason).joined(separator: "; ")
     write(
-      JournalEntry(
-        line: "\(sentence) after \(elapsed.forReading) (\(report.cause)): \(reasons)",
-        .error, messageID: LifecycleMessageID.rejection,
-        fields: fields(transition, report.cause) + fields(snapshot)
-          + fields(elapsed, problems: failures.count) + failures.flatMap(fields)))
+      LifecycleLogEntry(
+        .error, LifecycleMessageID.rejection,
+        "\(sentence) after \(elapsed.forReading) (\(report.cause)): "
+          + failures.map(\.reason).joined(separator: "; "),
+        self.fields(transition, report.cause) + self.fields(snapshot)
+          + self.fields(elapsed, problems: failures.count) + failures.flatMap(self.fields)))
   }
 
   /// Writes the end of a transition. A post, or a notification of late observers, is not a transition.
@@ -118,33 +130,39 @@ final class LifecycleLog: LifecyclePart {
     _ snapshot: LifecycleSnapshot
   ) {
     if transition == .post || transition == .catchUp { return }
-    if transition == .termination, logging == .timelines || logging == .all {
+    if transition == .termination, queue != nil || logging == .timelines || logging == .all {
       return writeTimeline(report, snapshot)
     }
     let row = transition.row
     if report.isOvertaken {
       // Without the MESSAGE_ID of the transition, which did not take place.
       return note(
-        "The stop has overtaken \(row.gerund), after \(elapsed.forReading) (\(report.cause))",
-        .info,
-        LifecycleMessageID.problem,
-        fields(transition, report.cause) + [("LIFECYCLE_OUTCOME", "overtaken")])
+        LifecycleLogEntry(
+          .info, LifecycleMessageID.problem,
+          "The stop has overtaken \(row.gerund), after \(elapsed.forReading) (\(report.cause))",
+          self.fields(transition, report.cause) + [("LIFECYCLE_OUTCOME", "overtaken")]))
     }
     let failed = report.failures.count
-    var sentence: String {
-      switch transition {
-      case .launch where failed > 0: "The launch has failed, after \(elapsed.forReading)"
-      case .launch: "Started, pid \(getpid()), in \(elapsed.forReading)"
-      default: "\(row.done) in \(elapsed.forReading) (\(report.cause))"
-      }
-    }
     note(
-      sentence + report.failuresInWords, failed == 0 ? transition.priority : .warning,
-      // The launch's own means that the daemon is ready.
-      transition == .launch && failed > 0 ? LifecycleMessageID.problem : row.messageID,
       // An operator also looks for the end of a reload that was requested by a changed file or a call.
       isAsked: report.cause.signal != nil || transition == .reload,
-      fields(transition, report.cause) + fields(snapshot) + fields(elapsed, problems: failed))
+      LifecycleLogEntry(
+        failed == 0 ? transition.priority : .warning,
+        // The launch's own means that the daemon is ready.
+        transition == .launch && failed > 0 ? LifecycleMessageID.problem : row.messageID,
+        Self.sentence(transition, report.cause, elapsed, failed) + report.failuresInWords,
+        self.fields(transition, report.cause) + self.fields(snapshot)
+          + self.fields(elapsed, problems: failed)))
+  }
+
+  private static func sentence(
+    _ transition: LifecycleTransition, _ cause: LifecycleCause, _ elapsed: Duration, _ failed: Int
+  ) -> String {
+    switch transition {
+    case .launch where failed > 0: "The launch has failed, after \(elapsed.forReading)"
+    case .launch: "Started, pid \(getpid()), in \(elapsed.forReading)"
+    default: "\(transition.row.done) in \(elapsed.forReading) (\(cause))"
+    }
   }
 
   /// The end of a termination: its timeline, one write or one entry, which is dropped rather than waited for.
@@ -152,31 +170,28 @@ final class LifecycleLog: LifecyclePart {
     let timeline = LifecycleTimeline(report)
     let failed = report.failures.count
     let priority = failed == 0 ? LifecycleTransition.termination.priority : .warning
-    guard let journal else {
+    guard queue != nil || journal != nil else {
       // The lines are our own; texts of others in them were escaped as they were put in. Not as an entry: the text of
       // an enumeration among its fields takes longer than the rest of a stop.
       StandardError.writeText("lifecycle: \(timeline)", priority, isJournal: isJournal)
       return
     }
-    var fields = fields(.termination, report.cause) + fields(snapshot)
-    fields += self.fields(timeline.duration, problems: failed)
-    if let budget = timeline.span.budget {
-      fields.append(("LIFECYCLE_BUDGET_USEC", budget.inMicroseconds))
-    }
-    journal.write(
-      JournalEntry(
-        timeline.description, priority,
-        messageID: LifecycleTransition.termination.row.messageID, fields: fields))
+    let budget = timeline.span.budget
+    write(
+      LifecycleLogEntry(
+        priority, LifecycleTransition.termination.row.messageID, hasLines: true,
+        timeline.description,
+        self.fields(.termination, report.cause) + self.fields(snapshot)
+          + self.fields(timeline.duration, problems: failed)
+          + (budget.map { [("LIFECYCLE_BUDGET_USEC", $0.inMicroseconds)] } ?? [])))
   }
 
-  /// Writes an entry to the journal. Elsewhere rendering its text would cost as much as a delivery: it is written only
-  /// with `.all`, or with `.timelines` if an operator has asked for the event.
-  private func note(
-    _ line: @autoclosure () -> String, _ priority: JournalPriority, _ id: StaticString?,
-    isAsked: Bool = false, _ fields: @autoclosure () -> [JournalField]
-  ) {
-    guard journal != nil || logging == .all || isAsked && logging == .timelines else { return }
-    write(JournalEntry(line: line(), priority, messageID: id, fields: fields()))
+  /// Writes an entry to an author's log or the journal. Elsewhere rendering its text would cost as much as a delivery: it is
+  /// written only with `.all`, or with `.timelines` if an operator has asked for the event.
+  private func note(isAsked: Bool = false, _ entry: @autoclosure () -> LifecycleLogEntry) {
+    guard queue != nil || journal != nil || logging == .all || isAsked && logging == .timelines
+    else { return }
+    write(entry())
   }
 
   // MARK: Fields
@@ -225,16 +240,6 @@ final class LifecycleLog: LifecyclePart {
         + (uid.map { [("LIFECYCLE_CLAIMED_UID", "\($0)")] } ?? [])
     case .dispatch, .passedOn: []
     }
-  }
-}
-
-extension JournalEntry {
-  /// One line of limited length, since its parts may come from anywhere. Its end is kept, which has the outcome.
-  fileprivate init(
-    line: String, _ priority: JournalPriority, messageID: StaticString?, fields: [JournalField] = []
-  ) {
-    let line = VisibleText.excerpt(VisibleText.line(line), limit: 4000, end: 1000)
-    self.init(line, priority, messageID: messageID, fields: fields)
   }
 }
 

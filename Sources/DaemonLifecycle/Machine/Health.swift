@@ -13,6 +13,7 @@ struct Health: Sendable {
   /// One check, from its beginning until all have responded.
   private struct Round: Sendable {
     let number: UInt64
+    let began: MonotonicTime
     /// Whether Swift's executors are being checked; false when no thread was available for that.
     var isAsked = false
     var waitsForPool = true
@@ -53,6 +54,9 @@ struct Health: Sendable {
   private var recovery = MonotonicTime.distantFuture
   /// The time of the last success, moved on by the time in which the process was stalled from outside.
   private var lastHealthy = MonotonicTime(nanoseconds: 0)
+  /// Whether the last check that ended has failed, and when the last one began.
+  private var hasFailed = false
+  private var lastBegan: MonotonicTime?
 
   init(period: Duration?) { self.period = period }
 
@@ -87,10 +91,27 @@ struct Health: Sendable {
   mutating func begin(at now: MonotonicTime) -> UInt64? {
     guard round == nil else { return nil }
     lastNumber += 1
+    lastBegan = now
     round = Round(
-      number: lastNumber, waitsForMainActor: mainActorResponds,
+      number: lastNumber, began: now, waitsForMainActor: mainActorResponds,
       silenceDeadline: period.map { now.advanced(by: $0 / 4) })
     return lastNumber
+  }
+
+  // MARK: Probes
+
+  /// The period of checks that only probes ask for.
+  static let probedPeriod = Duration.seconds(30)
+
+  /// Whether the last check was successful, and the one under way is not late.
+  func isHealthy(at now: MonotonicTime) -> Bool {
+    let late = round.map { $0.began.duration(to: now) > period ?? Self.probedPeriod } ?? false
+    return !hasFailed && !late
+  }
+
+  /// Whether a probe begins a check: several may ask, and a check costs several context switches.
+  func isDue(at now: MonotonicTime) -> Bool {
+    isArmed && lastBegan.map { $0.duration(to: now) >= .seconds(5) } ?? true
   }
 
   /// The check that Swift's executors are still to be asked for.
@@ -154,6 +175,7 @@ struct Health: Sendable {
   private mutating func verdict(at now: MonotonicTime) -> LifecycleFact? {
     guard let answered = round, answered.isOver else { return nil }
     round = nil
+    hasFailed = !answered.problems.isEmpty
     // Also where a silence was reported before.
     let wasSilent = period != nil && answered.silenceDeadline == nil
     if wasSilent || !answered.problems.isEmpty, recovery < .distantFuture {

@@ -79,7 +79,11 @@ extension LifecycleMachine {
       reasons: names(reasons.prefix(Self.shownNames).map(\.name), of: reasons.count))
     guard registry.state == .foreground, !unentered.isEmpty else { return snapshot }
     let missing = [unentered.failed, unentered.held, unentered.absent].joined()
-      .prefix(Self.shownNames).compactMap { registry.members[$0]?.name.description }
+      .prefix(Self.shownNames).compactMap { id in
+        registry.members[id].map { member in
+          "\(member.name)" + (works[id]?.lack.map { " (\($0))" } ?? "")
+        }
+      }
     snapshot.unentered = names(missing, of: unentered.count)
     return snapshot
   }

@@ -11,13 +11,23 @@ extension LifecycleMachine {
     if stall > .zero, health.forgive(stall, at: now) { effects.publish(.healthy) }
     if health.isChecking {
       effects.healthRound = health.unasked
-      if stall == .zero { effects.publish(health.silence()) }
       return
     }
     guard health.nextTickChecks(after: stall) || !stalls.isEmpty else {
       return effects.publish(.healthy)
     }
     checkHealth(LifecycleCause(.watchdog))
+  }
+
+  /// A probe has asked: begins a check if there was none for a while.
+  mutating func probed() {
+    if !stop.isDraining, health.isDue(at: now) { checkHealth(LifecycleCause(.api)) }
+  }
+
+  /// The answer to a probe. A stop has its own limit.
+  var isHealthy: Bool {
+    !health.isArmed || isTerminating || stop.isDraining
+      || health.isHealthy(at: now) && stalls.isEmpty
   }
 
   /// Checks the observers, beside the transition under way, and has the shell check Swift's executors.

@@ -5,21 +5,25 @@ import DaemonSystemd
 extension LifecycleMachine {
   /// What happens to a work, whose body the shell runs.
   enum WorkInput: Sendable {
-    case ready(run: UInt64)
+    /// `lack`: why it is not ready; `nil` where it is. A change before the last one is ignored.
+    case readiness(run: UInt64, lack: String?, change: UInt64)
     /// `share`: the part of a restart's delay to wait for.
     case ended(run: UInt64, Failure?, share: Double = 1)
-    /// `nil`: never.
-    case progressed(run: UInt64, at: MonotonicTime?)
+    /// When it last made progress, and last waited for its next job; `nil`: never.
+    case progressed(run: UInt64, at: MonotonicTime?, waited: MonotonicTime? = nil)
     case callerCancelled
   }
 
   mutating func take(_ input: WorkInput, of id: ObserverID) {
     guard let work = works[id] else { return }
     switch input {
-    case .ready(let run): ready(run, of: work)
+    case .readiness(let run, let lack, let change): readinessChanged(run, lack, change, of: work)
     case .ended(let run, let failure, let share): ended(run, failure, share, of: work)
-    case .progressed(let run, let time):
-      take(works[known: id].progressed(run, at: time, now: now), of: id)
+    case .progressed(let run, let time, let waited):
+      let idle = work.options.mayIdle ? waited : nil
+      take(
+        works[known: id].progressed(run, at: [time, idle].compactMap(\.self).max(), now: now),
+        of: id)
     case .callerCancelled:
       works[known: id].isCallerCancelled = true
       request(works[known: id].close(), of: id)
@@ -36,7 +40,11 @@ extension LifecycleMachine {
   }
 
   /// Publishes the state of a work.
-  private mutating func settle(_ id: ObserverID, _ cause: LifecycleCause? = nil) {
+  ///
+  /// - Parameter isNews: Whether there is another reason why it is not ready.
+  private mutating func settle(
+    _ id: ObserverID, _ cause: LifecycleCause? = nil, isNews: Bool = false
+  ) {
     guard let work = works[id] else { return }
     if work.note != work.published {
       works[known: id].published = work.note
@@ -47,7 +55,7 @@ extension LifecycleMachine {
       works[known: id].hasFailed.toggle()
       if work.hasFailed { publish(.recovered) }
     }
-    guard unentered.set(id, isAbsent: !work.isReady) else { return }
+    guard unentered.set(id, isAbsent: !work.isReady) || isNews else { return }
     if registry.isServing { unentered.hasNews = true }
     settleForeground(cause)
   }
@@ -110,8 +118,13 @@ extension LifecycleMachine {
   }
 
   /// Also after its start was abandoned, as with an observer's hook.
-  private mutating func ready(_ run: UInt64, of work: Work) {
-    guard works[known: work.id].ready(run, at: now) else { return }
+  private mutating func readinessChanged(
+    _ run: UInt64, _ lack: String?, _ change: UInt64, of work: Work
+  ) {
+    guard works[known: work.id].readinessChanged(run, lack, change, at: now) else { return }
+    if lack != nil {
+      return settle(work.id, LifecycleCause(.other("\(work.name) is not ready")), isNews: true)
+    }
     noteEntered(work, LifecycleCause(.other("\(work.name) is ready")))
     endStart(of: work.id)
   }

@@ -100,6 +100,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case systemd(SystemdInput)
     /// A ping is due; since the last one the process was stalled from outside for this long.
     case watchdogTick(stall: Duration)
+    /// A probe asks whether the daemon is healthy.
+    case probed
     /// Swift's executors are being checked.
     case healthAsked(round: UInt64)
     case healthAnswer(Health.Answer)
@@ -156,6 +158,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
       stop.expectExit(policy, at: now)
     case .systemd(let input): take(input)
     case .watchdogTick(let stall): watchdogTick(stall)
+    case .probed: probed()
     case .healthAsked(let round): health.asked(round)
     case .healthAnswer(let answer): effects.publish(health.receive(answer, at: now))
     case .status(let text):

@@ -21,6 +21,7 @@ extension Work {
 
   private mutating func begin(at now: MonotonicTime) -> Action {
     lastRun += 1
+    reason = nil
     let isReady = options.readyWithin == nil
     var run = Run(number: lastRun, began: now, isReady: isReady, progressed: now)
     if isReady { watch(&run) }
@@ -28,13 +29,22 @@ extension Work {
     return .begin(run: lastRun, isReady: isReady)
   }
 
-  /// Its body says that it is ready. Returns whether that is news.
-  mutating func ready(_ number: UInt64, at now: MonotonicTime) -> Bool {
-    guard case .running(var run) = state, run.number == number, !run.isReady else { return false }
-    (run.isReady, run.progressed) = (true, now)
-    watch(&run)
-    (state, isStarting) = (.running(run), false)
-    return true
+  /// Its body says that it is ready, or why it is not. Returns whether that is news: that it has become ready once is, even
+  /// if a later change has come first.
+  mutating func readinessChanged(
+    _ number: UInt64, _ lack: String?, _ change: UInt64, at now: MonotonicTime
+  ) -> Bool {
+    guard case .running(var run) = state, run.number == number else { return false }
+    let (isFirst, isLast) = (lack == nil && !run.isReady, run.lastChange < change)
+    let isNews = isLast && lack != reason
+    if isLast { (reason, run.lastChange) = (lack, change) }
+    if isFirst {
+      (run.isReady, run.progressed) = (true, now)
+      watch(&run)
+      isStarting = false
+    }
+    state = .running(run)
+    return isFirst || isNews
   }
 
   // MARK: Its end is asked for

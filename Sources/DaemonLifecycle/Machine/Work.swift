@@ -11,7 +11,10 @@ struct Work: Sendable {
     /// It grows with each run. Events of an earlier run are ignored.
     let number: UInt64
     let began: MonotonicTime
+    /// Whether it has been ready.
     var isReady: Bool
+    /// The number of the last change of its readiness.
+    var lastChange: UInt64 = 0
     /// When it last made progress, as of the last question.
     var progressed: MonotonicTime
     /// Whether it has made none for so long that it is stalled, and that was published.
@@ -60,6 +63,8 @@ struct Work: Sendable {
   /// The last failure, and how many there were, until it has run well for the policy's period. It is shown until it has run
   /// for longer than the longest delay between two of its runs.
   var lastFailure: (number: Int, failure: Failure, isShown: Bool)?
+  /// Why its last run was not ready, as that has said itself.
+  var reason: String?
   /// Whether a step has asked for its start, and it has not been ready since: a failure is that step's.
   var isStarting = false
   /// Whether no run begins any more.
@@ -94,6 +99,7 @@ struct Work: Sendable {
 
   /// Whether it does its job, as long as its foreground lasts.
   var isReady: Bool {
+    if lack != nil { return false }
     guard options.readyWithin != nil else { return true }
     return switch state {
     case .running(let run): run.isReady
@@ -101,6 +107,14 @@ struct Work: Sendable {
     case .failing, .waiting: false
     // Work that was not begun counts as unentered elsewhere; work that was asked to end does not count.
     case .resting, .finishing, .cancelled, .over: true
+    }
+  }
+
+  /// Why it is not ready although it goes on, as it says itself.
+  var lack: String? {
+    switch state {
+    case .running, .failing, .waiting: reason
+    case .resting, .returned, .finishing, .cancelled, .over: nil
     }
   }
 

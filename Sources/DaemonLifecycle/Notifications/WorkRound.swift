@@ -27,33 +27,44 @@ public final class WorkRound: Sendable {
     /// The handlers, each called once, when the round begins to end; empty from then on.
     var handlers: [Int: @Sendable () -> Void] = [:]
     var lastHandler = 0
+    /// Whether the body has been ready: false until it says so, where the foreground waits for that.
+    var wasReady: Bool
+    /// Why it is not ready, as it says itself.
+    var lack: String?
+    /// The number of changes of the two.
+    var changes: UInt64 = 0
   }
   /// The round whose body the current task is part of.
   @TaskLocal static var current: WorkRound?
 
-  private let state = Mutex(State())
+  private let state: Mutex<State>
   /// `nil` for a round that a test has made, in real time.
   package let clock: LifecycleClock?
-  /// Whether the body is ready: false until it says so, where the foreground waits for that.
-  private let wasReady: Atomic<Bool>
-  private let ready: @Sendable () -> Void
+  /// Takes a change: why the body is not ready, and the number of the change, since two threads may call it in either order.
+  private let tellReadiness: @Sendable (String?, UInt64) -> Void
   /// When the body has last made progress, in nanoseconds; zero: not yet.
   private let progress = Atomic<Int64>(0)
+  /// How many waits of the body are under way, and when the last one ended.
+  private let waits = Atomic<Int>(0)
+  private let waited = Atomic<Int64>(0)
 
   package init(
-    clock: LifecycleClock?, isReady: Bool = true, ready: @escaping @Sendable () -> Void = {}
+    clock: LifecycleClock?, isReady: Bool = true,
+    tellReadiness: @escaping @Sendable (String?, UInt64) -> Void = { _, _ in }
   ) {
     self.clock = clock
-    wasReady = Atomic(isReady)
-    self.ready = ready
+    self.tellReadiness = tellReadiness
+    state = Mutex(State(wasReady: isReady))
   }
 
-  var isReady: Bool { wasReady.load(ordering: .acquiring) }
   /// Whether a delivery may wait for the body. A task that the body has started may live for longer.
-  @inline(never) var isAwaited: Bool { state.withLock { !$0.isOver && ($0.isEnding || !isReady) } }
+  @inline(never) var isAwaited: Bool {
+    state.withLock { !$0.isOver && ($0.isEnding || !$0.wasReady) }
+  }
   @inline(never) func bodyEnded() { state.withLock { $0.isOver = true } }
 
-  /// Says that the body is ready, as a server is that listens. Only the first call has an effect, with `readyWithin:`.
+  /// Says that the body is ready, as a server is that listens: needed with `readyWithin:`, and after
+  /// ``reportNotReady(because:)``. Other calls have no effect.
   ///
   /// ```swift
   /// lifecycle.addForeground(name: "web", readyWithin: .seconds(10)) { round in
@@ -64,8 +75,36 @@ public final class WorkRound: Sendable {
   ///   }
   /// }
   /// ```
-  public func reportReady() {
-    if !wasReady.exchange(true, ordering: .acquiringAndReleasing) { ready() }
+  public func reportReady() { setReadiness(lack: nil) }
+
+  /// Says that the body goes on and is not ready, until ``reportReady()``: a database is down, or a queue is too long.
+  ///
+  /// ```swift
+  /// for try await _ in lifecycle.ticks(every: .seconds(5)) {
+  ///   do {
+  ///     try await poller.poll()
+  ///     round.reportReady()
+  ///   } catch { round.reportNotReady(because: "\(error)") }
+  /// }
+  /// ```
+  ///
+  /// The daemon is not ready meanwhile: ``LifecycleObservable/isReady``, the readiness file and `NOTIFY_FD` say so, and the
+  /// log and the status give the reason. It stays in the foreground, and healthy. A launch that waits for the body goes on
+  /// waiting. A reason ends with its round; work that is `restarting` keeps it until it runs again. <doc:NotReadyForAWhile>
+  /// says when not to call it.
+  public func reportNotReady(because reason: String) {
+    setReadiness(lack: VisibleText.excerpt(reason))
+  }
+
+  @inline(never) private func setReadiness(lack: String?) {
+    let change: UInt64? = state.withLock { state in
+      let isNews = lack != state.lack || lack == nil && !state.wasReady
+      state.lack = lack
+      if lack == nil { state.wasReady = true }
+      if isNews { state.changes += 1 }
+      return isNews ? state.changes : nil
+    }
+    if let change { tellReadiness(lack, change) }
   }
 
   /// Says that the work goes on, for work that was added with `stallsAfter`: a job is done, a message was answered.
@@ -76,9 +115,26 @@ public final class WorkRound: Sendable {
     if let clock { progress.store(clock.now.time.nanoseconds, ordering: .relaxed) }
   }
 
-  var lastProgress: MonotonicTime? {
-    let time = progress.load(ordering: .relaxed)
+  var lastProgress: MonotonicTime? { Self.time(progress) }
+
+  private static func time(_ nanoseconds: borrowing Atomic<Int64>) -> MonotonicTime? {
+    let time = nanoseconds.load(ordering: .relaxed)
     return time == 0 ? nil : MonotonicTime(nanoseconds: time)
+  }
+
+  // MARK: Idle times
+
+  /// A wait for the next element, job or tick begins.
+  func beginWait() { waits.add(1, ordering: .relaxed) }
+
+  func endWait() {
+    if let clock { waited.store(clock.now.time.nanoseconds, ordering: .relaxed) }
+    waits.subtract(1, ordering: .releasing)
+  }
+
+  /// When the body has last waited: now, while it does. `nil`: never.
+  var lastWait: MonotonicTime? {
+    waits.load(ordering: .acquiring) > 0 ? clock?.now.time : Self.time(waited)
   }
 
   @inline(never) var mayFinish: Bool { state.withLock(\.mayFinish) }
@@ -134,6 +190,8 @@ public final class WorkRound: Sendable {
     _ operation: @escaping @Sendable () async -> Result<T?, Failure>
   ) async -> Result<T?, Failure> {
     if isEnding { return .success(nil) }
+    beginWait()
+    defer { endWait() }
     let task = Task(operation: operation)
     let result = await withEndingHandler {
       await withTaskCancellationHandler {

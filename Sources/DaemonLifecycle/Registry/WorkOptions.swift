@@ -16,6 +16,8 @@ struct WorkOptions: Sendable {
   var readyWithin: Duration?
   /// After how long without progress it is stalled; `nil`: never.
   var stallsAfter: Duration?
+  /// Whether a wait for its next tick, element or job does not count as time without progress.
+  var mayIdle = false
   /// When it is run again after a failure; `nil`: never.
   var restarts: RestartPolicy?
   /// Whether it is expected to return before it is asked to end.

@@ -50,6 +50,7 @@ extension LifecycleCore {
       StandardError.writeLine(
         "lifecycle: A third signal: ending at once, with the status \(code)",
         .error, isJournal: StandardError.isJournal(configuration.environment))
+      for part in state.parts ?? [] { part.processEnds() }
       exitProcess(code)
     }
     for member in state.effects.removed { state.index.remove(member) }
@@ -227,6 +228,7 @@ extension LifecycleCore {
       "lifecycle: Still running \((grace ?? .zero).forReading) after the last hook:"
         + " ending with status \(exit.exitStatus)", .error,
       isJournal: StandardError.isJournal(configuration.environment))
+    for part in state.withLock({ $0.parts ?? [] }) { part.processEnds() }
     exitProcess(exit.exitStatus)
     // Only tests get here.
     let kept = state.withLock { $0.keptAlive.take() }

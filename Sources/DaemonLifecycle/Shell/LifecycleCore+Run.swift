@@ -22,7 +22,10 @@ extension LifecycleCore {
   nonisolated(nonsending) func run(after work: SetUpBody) async throws -> LifecycleExit {
     // The set-up's closure holds the subject, whose deinit would close this core.
     defer { withExtendedLifetime(work) {} }
-    do { try await setUp(work) } catch  where exit == nil { throw error } catch {}
+    do { try await setUp(work) } catch  where exit == nil {
+      configuration.logQueue?.finish()
+      throw error
+    } catch {}
     return await run()
   }
 
@@ -74,9 +77,12 @@ extension LifecycleCore {
   /// A caller that exits the process after that sends `.exitExpected` first.
   nonisolated(nonsending) func untilTerminated() async -> LifecycleExit {
     await withTaskExecutorPreference(callerExecutor) {
-      await withUnsafeContinuation { continuation in
+      let exit = await withUnsafeContinuation { continuation in
         self.handle(.awaitExit { continuation.resume(returning: $0) })
       }
+      // The caller may end the process. It is waited for here, not on the thread that listens.
+      configuration.logQueue?.finish()
+      return exit
     }
   }
 

@@ -9,12 +9,13 @@ extension LifecycleCore {
   ///   `takeReady` itself; `nil` for Swift's pool, and threads.
   package convenience init(
     testing configuration: LifecycleConfiguration, initialState: LifecycleState,
-    pool: (any TaskExecutor)?, harness: any LifecycleHarness, notifyAddress: String?,
+    seed: UInt64, pool: (any TaskExecutor)?, harness: any LifecycleHarness, notifyAddress: String?,
     preservation: @escaping @Sendable () throws(SystemdError) -> Preservation,
     exitProcess: @escaping @Sendable (Int32) -> Void
   ) {
     let log = LifecycleLog(
-      journal: nil, logging: configuration.logging == .off ? .off : .problems)
+      journal: nil, logging: configuration.logging == .off ? .off : .problems,
+      queue: configuration.logQueue)
     var wiring = LifecycleWiring(configuration.environment, isSupervised: false) { log.warn($0) }
     if let notifyAddress, let socket = try? NotifySocket(address: notifyAddress) {
       wiring.parts.append(NotifySink(socket, waits: true, warn: wiring.warn))
@@ -22,7 +23,7 @@ extension LifecycleCore {
     wiring.connect(configuration.interfaces.local)
     for problem in wiring.problems { log.warn(problem) }
     self.init(
-      configuration: configuration, virtualTime: VirtualTime(),
+      configuration: configuration, virtualTime: VirtualTime(seed: seed),
       executor: pool == nil
         ? HookExecutor(endsWhenIdle: true)
         : HookExecutor(endsWhenIdle: true, pool: pool, startThread: { _, _ in true }),
@@ -41,6 +42,13 @@ extension LifecycleCore {
   }
 
   package var isReady: Bool { state.withLock { $0.machine.isReady } }
+
+  @inline(never) var isHealthy: Bool {
+    change { state, now in
+      state.handle(.probed, at: now)
+      return state.machine.isHealthy
+    }
+  }
 
   @inline(never) package var exit: LifecycleExit? { state.withLock { $0.machine.stop.exit } }
 

@@ -9,8 +9,8 @@ import Synchronization
 /// performed outside of the lock. No user code runs under the lock, and nothing here decides about
 /// calls.
 ///
-/// The order of locks: under `state` only the poll's is taken and, in a test, those of its harness and of its
-/// substitute for `_exit`; under these none. `openParts` is taken before a part's own lock, a call's before those of
+/// The order of locks: under `state` only the poll's is taken, at a third signal that of the author's log and, in a test,
+/// those of its harness and of its substitute for `_exit`; under these none. `openParts` is taken before a part's own lock, a call's before those of
 /// cancellation handlers, `state` among them, and the preservation's before those that its making takes. No other two
 /// locks of the core are held at once.
 @_documentation(visibility: internal)
@@ -136,6 +136,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   deinit { executor.close() }
 
   package var now: MonotonicTime { virtualTime?.now ?? .now() }
+  var randomShare: Double { virtualTime?.randomShare ?? .random(in: 0..<1) }
   @inline(never) package var lifecycleState: LifecycleState {
     harness?.initialState ?? state.withLock { $0.machine.registry.state }
   }
@@ -153,13 +154,20 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   @inline(never)
   package func receive(_ event: LifecycleEvent) {
     if let harness, isDelayed(.event(event), by: harness) { return }
+    receive(.event(event))
+    if case .describe = event.request { logThreads("Described") { .info($0) } }
+  }
+
+  /// Takes what a work says of its readiness; from any thread.
+  func receive(_ input: LifecycleMachine.WorkInput, of id: ObserverID) { receive(.work(id, input)) }
+
+  private func receive(_ input: LifecycleMachine.Input) {
     let isTooFast = change { state, now in
-      state.handle(.event(event), at: now)
+      state.handle(input, at: now)
       return state.effects.messages.count > 16 * Self.mostMessages
     }
     // Slows a loop down: otherwise its messages would wait without a bound, and the stop's behind them.
     if isTooFast, !executor.isOnListener { usleep(1000) }
-    if case .describe = event.request { logThreads("Described") { .info($0) } }
   }
 
   /// Logs where threads wait; one trace at a time. On a thread of its own: it may wait for a lock of the dynamic linker

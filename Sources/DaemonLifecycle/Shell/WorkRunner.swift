@@ -57,7 +57,9 @@ final class WorkRunner: Sendable {
   private func begin(_ run: UInt64, isReady: Bool, of id: ObserverID) {
     let round = WorkRound(
       clock: core?.clock, isReady: isReady,
-      ready: { [weak self] in self?.tell(.ready(run: run), of: id) })
+      tellReadiness: { [weak self] lack, change in
+        self?.core?.receive(.readiness(run: run, lack: lack, change: change), of: id)
+      })
     state.withLock { state in
       if state.lastEnded < run { state.run = Run(number: run, round: round) }
     }
@@ -129,6 +131,8 @@ final class WorkRunner: Sendable {
 
   private func tellProgress(of run: UInt64, of id: ObserverID) {
     let round = state.withLock { $0.run?.number == run ? $0.run?.round : nil }
-    if let round { tell(.progressed(run: run, at: round.lastProgress), of: id) }
+    if let round {
+      tell(.progressed(run: run, at: round.lastProgress, waited: round.lastWait), of: id)
+    }
   }
 }

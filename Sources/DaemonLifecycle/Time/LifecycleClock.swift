@@ -65,6 +65,8 @@ public struct LifecycleClock: Clock {
 /// The owner of a clock, which has the time and wakes sleepers: the core of a subject.
 protocol TimeKeeper: AnyObject, Sendable {
   var now: MonotonicTime { get }
+  /// A number from 0 up to 1, at random; in a mock by its seed.
+  var randomShare: Double { get }
   /// Adds a sleep, which ends at its deadline; when the subject has ended, soon with an error.
   func add(_ sleeper: Sleeper, until deadline: MonotonicTime)
   /// Removes a sleep that has ended before its deadline.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
+import DaemonSystemd
 import Dispatch
 // For `stdout`, a variable of C.
 @preconcurrency import Glibc
@@ -30,6 +31,29 @@ let prints: @Sendable ([String]) async throws -> Void = { arguments in
   try await lifecycle.runToTheEnd(
     lifecycle.observe(DidFinishLaunching.self) { _ in
       if !arguments.contains("held") { print("in a hook") }
+    })
+}
+
+/// Has a log of its own, which `throws` or `blocks`. Without either each entry is a line of standard output.
+let ownLog: @Sendable ([String]) async throws -> Void = { arguments in
+  struct Full: Error {}
+  var configuration = LifecycleConfiguration(escalationDelay: .zero)
+  configuration.interfaces.append(
+    .log { entry in
+      if arguments.contains("throws") { throw Full() }
+      if arguments.contains("blocks") { blockThread() }
+      let event = entry.fields.first { $0.name == "LIFECYCLE_EVENT" }?.value ?? "-"
+      say("entry \(entry.priority) \(event) \(entry.message)")
+    })
+  let lifecycle = loggedSubject(configuration)
+  try await lifecycle.runToTheEnd(
+    lifecycle.observe(ShouldReload.self, name: "settings") { _ in throw Full() },
+    lifecycle.observe(DidEnterBackground.self) { notification in
+      guard arguments.contains("hangs") else { return }
+      say("hangs")
+      try? await lifecycle.clock.sleep(for: .seconds(1000))
+      say("is cancelled")
+      blockThread()
     })
 }
 

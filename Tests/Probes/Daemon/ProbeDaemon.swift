@@ -24,7 +24,8 @@ import Glibc
     "broken-stderr": brokenStderr, "storm": storm, "send": sendStorm, "memory": memory,
     "state": keepState, "robbed": robbed, "late-uses": lateUses, "one-lost": oneLost,
     "poll-refused": pollRefused, "unstarted": unstarted, "threadless": threadless,
-    "escalation": escalation, "hosted": hosted, "print": prints, "thief": thief, "works": works,
+    "escalation": escalation, "hosted": hosted, "print": prints, "own-log": ownLog, "thief": thief,
+    "works": works,
     "in-a-task": inATask,
   ]
 }

@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
 import DaemonLifecycleFiles
+import Glibc
 import Synchronization
 
 /// A heartbeat, a migration, a consumer of a stream that was made once, a server that fails when it is told to reload, and
-/// a worker that stalls then. The first argument is a file whose changes do that, too.
+/// a worker that stalls then, and is not ready while there is a file. The first argument is a file whose changes reload.
 let works: @Sendable ([String]) async throws -> Void = { arguments in
   struct AddressLost: Error {}
   var configuration = LifecycleConfiguration(logging: .all)
   configuration.interfaces.append(.reloading(whenChanged: arguments[0]))
+  configuration.interfaces.append(.readinessFile(arguments[0] + ".ready"))
   let lifecycle = loggedSubject(configuration)
   let reloads = Atomic(0)
   let token = lifecycle.observe(ShouldReload.self) { _ in reloads.add(1, ordering: .relaxed) }
   lifecycle.addTask(name: "heartbeats", draining: .seconds(5)) { round in
     while try await round.untilEnding({ try await lifecycle.clock.sleep(for: .milliseconds(100)) })
       != nil
-    { say("beat in \(lifecycle.state), ready: \(lifecycle.isReady)") }
+    {
+      let (isReady, isHealthy) = (lifecycle.isReady, lifecycle.isHealthy)
+      say("beat in \(lifecycle.state), ready: \(isReady)\(isHealthy ? "" : ", not healthy")")
+    }
     say("heartbeats end")
   }
   lifecycle.addForeground(name: "migration", mayReturn: true) { say("migrated") }
@@ -32,6 +37,11 @@ let works: @Sendable ([String]) async throws -> Void = { arguments in
   lifecycle.addForeground(name: "worker", stallsAfter: .seconds(2)) { round in
     while true {
       if reloads.load(ordering: .relaxed) != 1 { round.reportProgress() }
+      if access(arguments[0] + ".down", F_OK) == 0 {
+        round.reportNotReady(because: "the database is down")
+      } else {
+        round.reportReady()
+      }
       try await lifecycle.clock.sleep(for: .milliseconds(20))
     }
   }

@@ -45,7 +45,11 @@ private func configuration() throws -> LifecycleConfiguration {
   case "misconfigured": throw NoTable()
   default: break
   }
-  return LifecycleConfiguration()
+  var configuration = LifecycleConfiguration()
+  if CommandLine.arguments.contains("log-blocks") {
+    configuration.interfaces.append(.log { _ in while true { pause() } })
+  }
+  return configuration
 }
 
 struct NoTable: ExitStatusError, CustomStringConvertible {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
+import DaemonSystemd
 import FoundationEssentials
 import Given
 import Glibc
@@ -7,15 +8,17 @@ import Logging
 
 @testable import Recipes
 
-/// The guide's log of reports prints what the guide shows: a pause that could not save, and a stop.
-@main struct ReportsInLog {
+/// The guide's log prints what the guide shows: a pause that could not save, and a stop. Its lines of JSON are JSON.
+@main struct LifecycleInLog {
   static let guide =
     "Sources/DaemonLifecycle/DaemonLifecycle.docc/UsingWithSwiftPackages.md"
 
   struct Lines: TextOutputStream, Sendable {
     func write(_ line: String) {
-      Notes.add(ReportsInLog.comparable(line.replacing("[Recipes]", with: "[mydaemon]")))
-      if line.contains("no space left") { kill(getpid(), SIGTERM) }
+      // Where it runs, and the timeline.
+      if line.contains("Running on ") || line.dropLast().contains("\n") { return }
+      Notes.add(LifecycleInLog.comparable(line.replacing("[Recipes]", with: "[mydaemon]")))
+      if line.contains("Entered the background") { kill(getpid(), SIGTERM) }
     }
   }
 
@@ -34,7 +37,7 @@ import Logging
   }
   struct Full: Error, CustomStringConvertible { let description = "no space left on /var/lib/shop" }
 
-  static func main() async throws {
+  static func main() throws {
     let shown = try String(contentsOfFile: guide, encoding: .utf8).split(separator: "\n")
     Notes.expectAtExit(shown.filter { $0.hasPrefix("2026-") }.map(comparable))
     logger = Logger(label: "mydaemon") { StreamLogHandler(label: $0, stream: Lines()) }
@@ -43,6 +46,6 @@ import Logging
       kill(getpid(), SIGUSR1)
       try await Task.sleep(for: .seconds(3600))
     }
-    try await reportsInLog()
+    try lifecycleInLog()
   }
 }
