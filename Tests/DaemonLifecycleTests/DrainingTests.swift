@@ -163,7 +163,7 @@ import Testing
     // Of 9 s before the save less the limit of the other, or a half, and a grace.
     #expect(
       try #require(warnings().first).contains(
-        "server may take 60 s, but a stop leaves only 4 s before"))
+        "server may take 60 s, but a stop leaves only 4 s for it."))
     // A newcomer says it of itself.
     observed.core.add(
       Scripted(background: { _ in }), .init(name: "late", timeout: .seconds(30)))

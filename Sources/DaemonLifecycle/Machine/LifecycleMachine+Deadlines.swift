@@ -76,7 +76,7 @@ extension LifecycleMachine {
     (shortestSaid, longestSaid) = (min(timeout, shortestSaid), max(timeout, longestSaid))
     effects.publish(
       .warning(
-        "\(member.name) may take \(timeout.forReading), but a stop leaves only \(time.forReading) before the save. Raise"
+        "\(member.name) may take \(timeout.forReading), but a stop leaves only \(time.forReading) for it. Raise"
           + " the stop's time (TimeoutStopSec=, a container's grace period), or lower the limit or the save reserve."
       ))
   }
