@@ -261,6 +261,19 @@ import Testing
     try await mock.send(.terminate).check()
   }
 
+  /// In a mock there is no machine to keep awake.
+  @Test func whatKeepsTheMachineAwakeRuns() async throws {
+    let mock = MockLifecycleSubject()
+    mock.addForeground(mayReturn: true) { [log] round in
+      let result = await round.keepingAwake(because: "writes a backup") { 7 }
+      log.add("\(result)")
+      try await round.keepingAwake(because: "fails") { throw TextError(text: "no disk") }
+    }
+    try await mock.waitUntilSettled()
+    try await eventually { mock.exitResult?.exitStatus == 1 }
+    #expect(log.all == ["7"])
+  }
+
   // MARK: Stalls
 
   /// With a policy it is run again, if it ends when it is cancelled.

@@ -85,6 +85,39 @@ import Testing
     }
   }
 
+  /// Its lock is one against the shutdown, too; root may have both. As it is over, the machine sleeps.
+  @Test(arguments: Release.selected)
+  func whatKeepsTheMachineAwakeDoes(_ release: Release) async throws {
+    try await machine(release) { machine in
+      let service = try await machine.lifecycle("--awake=/run/done")
+      try await service.start()
+      try await service.waitForMessage("awake")
+      let lock =
+        "systemd-inhibit --list | grep 'ProbeService.* \\(sleep:shutdown\\|shutdown:sleep\\).*writes a backup.*block'"
+      try await machine.expect("sh", "-c", lock)
+      try await machine.expect("sh", "-c", "! systemctl suspend --check-inhibitors=yes")
+      try await machine.expect("touch", "/run/done")
+      try await service.waitForMessage("not awake any more")
+      try await machine.wait(until: "! \(lock)")
+      try await machine.expect("systemctl", "suspend")
+      try await service.waitForMessage("foreground: the machine has woken up")
+    }
+  }
+
+  /// It is said once, and the work runs.
+  @Test(arguments: Release.selected)
+  func withoutTheRightWorkRunsAllTheSame(_ release: Release) async throws {
+    try await machine(release, polkit: false) { machine in
+      let service = try await machine.lifecycle("--awake=/run/done", "User=daemon")
+      try await service.start()
+      try await service.waitForMessage(
+        "The machine may sleep during work that is to keep it awake: ")
+      try await service.waitForMessage("awake")
+      try await machine.expect("touch", "/run/done")
+      try await service.waitForMessage("not awake any more")
+    }
+  }
+
   /// Restarted by an update, for instance, while the daemon starts.
   @Test(arguments: Release.selected)
   func aLogindThatComesLaterGrantsTheLocks(_ release: Release) async throws {

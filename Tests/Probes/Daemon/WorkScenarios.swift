@@ -23,7 +23,9 @@ let works: @Sendable ([String]) async throws -> Void = { arguments in
     }
     say("heartbeats end")
   }
-  lifecycle.addForeground(name: "migration", mayReturn: true) { say("migrated") }
+  lifecycle.addForeground(name: "migration", mayReturn: true) { round in
+    await round.keepingAwake(because: "migrates") { say("migrated") }
+  }
   let (numbers, continuation) = AsyncStream<Int>.makeStream()
   lifecycle.addForeground(name: "consumer") { for await _ in numbers {} }
   lifecycle.addForeground(

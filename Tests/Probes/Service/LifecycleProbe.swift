@@ -18,6 +18,7 @@ import Synchronization
 ///     --watch=UNIT  --empty-map  --deadline=SECONDS  --delay=SECONDS
 ///     --part=SECONDS         a part of it fails once, and is well again after so long
 ///     --thief                its body takes SIGHUP and SIGTERM with a DispatchSource each
+///     --awake=FILE           a task keeps the machine awake until the file is there
 ///
 /// SIGRTMIN+1 blocks every thread of Swift's pool, SIGRTMIN+2 the main actor, for good.
 final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserver, SaveObserver,
@@ -77,6 +78,17 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
         }
         defer { withExtendedLifetime(sources) {} }
         try await lifecycle.clock.sleep(for: .seconds(86_400))
+      }
+    }
+    if let file = options["--awake"] {
+      lifecycle.addTask(name: "backup", mayReturn: true) { round in
+        try await round.keepingAwake(because: "writes a backup") {
+          say("awake")
+          while access(file, F_OK) != 0 {
+            try await lifecycle.clock.sleep(for: .milliseconds(20))
+          }
+        }
+        say("not awake any more")
       }
     }
     if let period = options.seconds("--part") {
