@@ -56,6 +56,29 @@ import Testing
     #expect(log.all == ["begins", "client", "ends"])
   }
 
+  /// A database that comes up 20 s later, as in the guide.
+  @Test func theLaunchWaitsForWhatItNeeds() async throws {
+    let mock = MockLifecycleSubject(state: .launching)
+    let isUp = Atomic(false)
+    mock.addTask(
+      name: "database",
+      restarting: .backoff(maximumDelay: .seconds(5), maximumFailures: nil),
+      readyWithin: .seconds(60), mayReturn: true
+    ) { round in
+      guard isUp.load(ordering: .relaxed) else { throw Failure() }
+      round.reportReady()
+    }
+    mock.addForeground(name: "server") { [log] in log.add("serves") }
+    let launch = Task { try await mock.launch() }
+    try await mock.waitUntilSleeping()
+    await mock.advance(by: .seconds(20))
+    #expect(!mock.isReady && log.all.isEmpty && mock.exitResult == nil, "\(mock.state)")
+    isUp.store(true, ordering: .relaxed)
+    await mock.advance(by: .seconds(5))
+    try await launch.value.check()
+    #expect(mock.isReady && log.all == ["serves"])
+  }
+
   /// The launch waits for it, and it for its post.
   @Test(arguments: [LifecycleState.launching, .foreground])
   func itMayPostBefore(state: LifecycleState) async throws {

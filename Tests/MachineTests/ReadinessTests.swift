@@ -19,6 +19,21 @@ import Testing
     }
   }
 
+  /// A database that comes up later, as in the guide. The status says what is waited for, and why.
+  @Test(arguments: Release.selected)
+  func whatItNeedsComesFirst(_ release: Release) async throws {
+    try await release.test { machine in
+      let probe = try await machine.lifecycle("--needs=\(machine.gate)")
+      try await machine.expect("systemctl", "start", "--no-block", probe.name)
+      try await probe.waitForStatus { $0.contains("waiting for database") }
+      try await probe.waitForMessage("database restarts in ")
+      #expect(try await probe.show("ActiveState") == "activating")
+      try await machine.open(machine.gate)
+      try await probe.wait("ActiveState", is: "active")
+      try await probe.stopsWell()
+    }
+  }
+
   @Test(arguments: Release.selected, ["launch", "foreground"])
   func afterAFailedLaunchItWasNeverActive(_ release: Release, hook: String) async throws {
     try await release.test { machine in

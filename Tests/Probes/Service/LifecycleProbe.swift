@@ -19,6 +19,7 @@ import Synchronization
 ///     --part=SECONDS         a part of it fails once, and is well again after so long
 ///     --thief                its body takes SIGHUP and SIGTERM with a DispatchSource each
 ///     --awake=FILE           a task keeps the machine awake until the file is there
+///     --needs=FILE           a task is ready once the file is there
 ///
 /// SIGRTMIN+1 blocks every thread of Swift's pool, SIGRTMIN+2 the main actor, for good.
 final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserver, SaveObserver,
@@ -78,6 +79,16 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
         }
         defer { withExtendedLifetime(sources) {} }
         try await lifecycle.clock.sleep(for: .seconds(86_400))
+      }
+    }
+    if let file = options["--needs"] {
+      lifecycle.addTask(
+        name: "database",
+        restarting: .backoff(maximumDelay: .seconds(1), maximumFailures: nil),
+        readyWithin: .seconds(60), mayReturn: true
+      ) { round in
+        if access(file, F_OK) != 0 { throw Rejection(description: "no answer") }
+        round.reportReady()
       }
     }
     if let file = options["--awake"] {
