@@ -34,8 +34,7 @@ extension LifecycleObservable {
   ) {
     addForeground(
       name: name, phase: phase, restarting: policy, stallsAfter: stallsAfter, mayIdle: mayIdle,
-      mayReturn: mayReturn,
-      file: file, line: line
+      mayReturn: mayReturn, file: file, line: line
     ) { _ in try await body() }
   }
 
@@ -120,8 +119,7 @@ extension LifecycleObservable {
   ) {
     addTask(
       name: name, phase: phase, restarting: policy, stallsAfter: stallsAfter, mayIdle: mayIdle,
-      mayReturn: mayReturn,
-      file: file, line: line
+      mayReturn: mayReturn, file: file, line: line
     ) { _ in try await body() }
   }
 
@@ -162,8 +160,7 @@ extension LifecycleObservable {
   ) async throws {
     try await foreground(
       name: name, phase: phase, restarting: policy, stallsAfter: stallsAfter, mayIdle: mayIdle,
-      mayReturn: mayReturn,
-      file: file, line: line
+      mayReturn: mayReturn, file: file, line: line
     ) { _ in try await body() }
   }
 
@@ -191,8 +188,7 @@ extension LifecycleObservable {
     let runner = WorkRunner(core, name, caller: caller, body)
     let work = WorkOptions(
       readyWithin: readyWithin, stallsAfter: stallsAfter, mayIdle: mayIdle, restarts: policy,
-      mayReturn: mayReturn,
-      hasCaller: true)
+      mayReturn: mayReturn, hasCaller: true)
     guard let id = core.add(runner, work, phase: phase, draining: limit) else { return }
     // Cut off by the termination it stays and receives what all receive, so that the report does not depend on timing;
     // it is removed when the daemon has ended.

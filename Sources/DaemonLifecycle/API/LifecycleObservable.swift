@@ -56,8 +56,9 @@ extension LifecycleObservable {
   /// ```
   ///
   /// It is the result of the last check, at once: false once one has failed, as by a `checkHealth` that throws or takes
-  /// longer than its limit, or when Swift's executors have not answered for 30 s, or the watchdog's period. Reading it begins the next check, unless the last one began less than 5 s ago. It is true until the launch has
-  /// ended, and in a stop, which has its own limit.
+  /// longer than its limit, or when Swift's executors have not answered for 30 s, or the watchdog's period. Reading it
+  /// begins the next check, unless the last one began less than 5 s ago. It is true until the launch has ended, and in a
+  /// stop, which has its own limit.
   public var isHealthy: Bool { core.isHealthy }
 
   /// The clock of all deadlines: `CLOCK_MONOTONIC`, or a mock's virtual clock. Use it for sleeps in hooks too.

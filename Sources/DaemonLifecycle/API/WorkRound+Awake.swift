@@ -21,9 +21,8 @@ extension WorkRound {
     guard let core = clock?.keeper as? LifecycleCore, core.virtualTime == nil else {
       return try await operation()
     }
-    let lock = AwakeLock(because: reason)
-    let source = await core.take(lock)
-    defer { core.release(lock, of: source) }
+    let source = await core.take(AwakeLock(because: reason))
+    defer { if let source { core.closeParts { $0 === source } } }
     return try await operation()
   }
 }

@@ -91,7 +91,7 @@ final class LifecycleLog: LifecyclePart {
     } else if let journal {
       journal.write(entry.journalEntry)
     } else if logging != .off {
-      StandardError.writeText("lifecycle: \(entry.message)", entry.priority, isJournal: isJournal)
+      entry.writeLines(isJournal: isJournal)
     }
   }
 

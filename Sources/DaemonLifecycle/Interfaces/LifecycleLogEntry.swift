@@ -45,6 +45,11 @@ public struct LifecycleLogEntry: Sendable {
     (messageID.map { [("MESSAGE_ID", "\($0)")] } ?? []) + makeFields()
   }
 
+  /// Writes the text to standard error, as one line of the package's or several.
+  func writeLines(isJournal: Bool) {
+    StandardError.writeText("lifecycle: \(message)", priority, isJournal: isJournal)
+  }
+
   /// The same for the journal.
   var journalEntry: JournalEntry {
     JournalEntry(message, priority, messageID: messageID, fields: makeFields())

@@ -42,9 +42,8 @@ package final class LogQueue: Sendable {
   private let returned = Semaphore()
 
   init(
-    write: @escaping @Sendable (LifecycleLogEntry) -> Void = { entry in
-      StandardError.writeText(
-        "lifecycle: \(entry.message)", entry.priority, isJournal: StandardError.isJournal(.current))
+    write: @escaping @Sendable (LifecycleLogEntry) -> Void = {
+      $0.writeLines(isJournal: StandardError.isJournal(.current))
     }, _ handler: @escaping Handler
   ) {
     (self.write, self.handler) = (write, handler)

@@ -21,7 +21,7 @@ struct Health: Sendable {
     var waitsForObservers = true
     /// The problems that observers have reported.
     var problems: [String] = []
-    /// The time at which a missing response is reported; `nil` once it was. It is before the next tick.
+    /// The time at which a missing response is reported; `nil` once it was.
     var silenceDeadline: MonotonicTime?
 
     var isOver: Bool { !waitsForPool && !waitsForMainActor && !waitsForObservers }
@@ -162,7 +162,7 @@ struct Health: Sendable {
     return period / 4
   }
 
-  /// Returns a missing response to the last check, at the next tick, unless it was reported before.
+  /// Returns a missing response to the check under way, unless it was reported before.
   mutating func silence() -> LifecycleFact? {
     guard let late = round, late.silenceDeadline != nil else { return nil }
     round.update { $0.silenceDeadline = nil }

@@ -10,8 +10,6 @@ final class AwakeLock: Sendable {
     var lock: BusDescriptor?
     /// Why there is none.
     var problem: String?
-    /// A lock that is granted later is not kept.
-    var isReleased = false
   }
 
   private let calls: [BusCall]
@@ -42,7 +40,7 @@ final class AwakeLock: Sendable {
     switch event {
     case .reply(let values, _):
       guard case .descriptor(let lock)? = values.only else { return .malformed }
-      state.withLock { if !$0.isReleased { $0.lock = lock } }
+      state.withLock { $0.lock = lock }
     case .failure(_, of: calls[0]): return .call(calls[1])
     case .failure(let error, _): state.withLock { $0.problem = "\(error)" }
     case .signal: break
@@ -55,14 +53,11 @@ final class AwakeLock: Sendable {
   @inline(never) var problem: String? {
     state.withLock { $0.lock == nil ? $0.problem ?? "logind does not answer" : nil }
   }
-
-  @inline(never) func release() {
-    state.withLock { ($0.lock, $0.isReleased) = (nil, true) }
-  }
 }
 
 extension LifecycleCore {
-  /// Takes a lock, for whose answer it waits a second at most. Returns its source, to be released with it.
+  /// Takes a lock, for whose answer it waits a second at most. Returns its source, which keeps the lock until it is closed
+  /// and dropped; after a loss of descriptors, when its number may be another file's, for good.
   nonisolated(nonsending) func take(_ lock: AwakeLock) async -> BusSource? {
     let source = lock.source
     if exit != nil { return nil }
@@ -70,15 +65,12 @@ extension LifecycleCore {
       warn("\(error)")
       return nil
     }
-    try? await clock.sleep(lock.answered, until: clock.now.advanced(by: .seconds(1)))
+    do {
+      try await clock.sleep(lock.answered, until: clock.now.advanced(by: .seconds(1)))
+    } catch { return source }  // Cancelled: whether there is an answer is not known.
     if let problem = lock.problem, !hasSaidAsleep.exchange(true, ordering: .relaxed) {
       warn("The machine may sleep during work that is to keep it awake: \(problem)")
     }
     return source
-  }
-
-  func release(_ lock: AwakeLock, of source: BusSource?) {
-    if let source { closeParts { $0 === source } }
-    lock.release()
   }
 }
