@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 import DaemonSystemd
+import Synchronization
 import Testing
 
 @testable import DaemonLifecycle
@@ -31,6 +32,29 @@ import Testing
     poll.wait(milliseconds: 0, ready)
     #expect(ready.loss?.contains("descriptor \(file.rawValue)") == true)
     #expect(!ready.descriptors.contains { $0.number == file.rawValue })
+  }
+
+  /// Its owner closes it, and the number is another file's, while a wait begins or ends.
+  @Test func aDescriptorThatWasRemovedIsNoLoss() throws {
+    let (poll, ready) = (EventPoll(), EventPoll.Ready())
+    try poll.open()
+    let isOver = Atomic(false)
+    let owner = Thread.spawn(named: "owner") {
+      for _ in 0..<20_000 {
+        let descriptor = clinux_make_timer()
+        poll.add(PolledDescriptor(number: descriptor))
+        poll.remove(PolledDescriptor(number: descriptor))
+        close(descriptor)
+        close(clinux_memfd("file"))
+      }
+      isOver.store(true, ordering: .releasing)
+      poll.wake()
+    }
+    try #require(owner)
+    while !isOver.load(ordering: .acquiring) {
+      poll.wait(milliseconds: -1, ready)
+      try #require(ready.loss == nil)
+    }
   }
 
   @Test func afterALossItListensAndClosesNobodyElsesFile() throws {

@@ -30,6 +30,7 @@ struct BusSourceTests {
           log.add((isManagers ? "the manager stops" : "stop") + " in \(time)")
         case .systemd(.managerReload): log.add("reload")
         case .unitJob(let job): log.add(job.map { "job \($0)" } ?? "no job")
+        case .awake(let request, let lack): log.add("\(request): \(lack ?? "granted")")
         case .systemd(.sleepDelay(let delay)): log.add("delay \(delay)")
         case .fact(.statusNote(_, let note)): log.add("note: \(note ?? "none")")
         case .fact(.warning(let text)): log.add(text)
@@ -209,6 +210,39 @@ struct BusSourceTests {
       exit = try? daemon.wait(within: 0.005)
     }
     #expect(exit == .status(0) && daemon.output.contains("job: restart"), "\(daemon.output)")
+  }
+
+  /// They share a lock; the last lets it go. Each begins within a second, whether logind answers or not.
+  @Test(arguments: [true, false]) func manyKeepTheMachineAwake(isAnswered: Bool) throws {
+    let (end, lock) = BusTests.lock()
+    defer { close(end) }
+    peer.answer = { $0.strings.last == "block" && isAnswered ? lock : .silence }
+    let folder = try Folder()
+    var environment = try FakeServiceManager().environment
+    environment["DBUS_SYSTEM_BUS_ADDRESS"] = peer.address
+    let daemon = try TestSupport.ChildProcess(
+      "/bin/sh",
+      [
+        "-c", #"exec "$0" lifecycle "$1" 2>&1"#, built("ProbeService"),
+        "--awake=\(folder.path("done"))",
+      ],
+      environment: environment)
+    let deadline = MonotonicTime.after(.seconds(60))
+    func says(_ line: String) -> Bool {
+      while MonotonicTime.now() < deadline {
+        peer.step()
+        if (try? daemon.expect(line, within: 0.005)) != nil { return true }
+      }
+      return false
+    }
+    #expect(says("awake"))
+    #expect(peer.calls.count { $0.strings.last == "block" } == 1)
+    let lack = daemon.output.count { $0.contains("from sleep: logind does not answer") }
+    #expect(lack == (isAnswered ? 0 : 1), "\(daemon.output)")
+    try folder.write("", to: "done")
+    #expect(says("not awake any more"), "\(daemon.output)")
+    daemon.send(SIGTERM)
+    #expect(try daemon.wait() == .status(0))
   }
 
   /// Facts come on any thread.
@@ -439,6 +473,29 @@ struct BusSourceTests {
     followed.source.receive(.readyToSleep)
     #expect(!BusTests.isHungUp(second))
     for end in [first, second] { close(end) }
+  }
+
+  /// The lock against both, or that against the sleep alone where the other is denied; after another error there is
+  /// nothing to try.
+  @Test(arguments: [
+    ("sleep:shutdown", "", 1, "7: granted"),
+    ("sleep", "AccessDenied", 2, "7: shutdown: "),
+    ("", "InteractiveAuthorizationRequired", 2, "7: sleep: "),
+    ("sleep", "LimitsExceeded", 1, "7: sleep: "),
+  ])
+  func whatKeepsTheMachineAwake(
+    granted: String, error: String, requests: Int, answer: String
+  ) throws {
+    let (end, lock) = BusTests.lock()
+    defer { close(end) }
+    peer.answer = { call in
+      call.strings[0] == granted ? lock : .error("org.freedesktop.DBus.Error.\(error)", "no")
+    }
+    let followed = try follow([.awake(because: "a backup", request: 7)])
+    #expect(pump(followed, peer) { followed.log.all.count == 1 } && settle(followed, peer))
+    #expect(followed.log.all[0].hasPrefix(answer), "\(followed.log.all)")
+    #expect(peer.calls[0].strings == ["sleep:shutdown", Journal.programName, "a backup", "block"])
+    #expect(inhibits == requests)
   }
 
   @Test func aSleepThatBeganBeforeAndEndsWithoutTheBus() throws {

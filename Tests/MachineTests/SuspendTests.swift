@@ -111,7 +111,7 @@ import Testing
       let service = try await machine.lifecycle("--awake=/run/done", "User=daemon")
       try await service.start()
       try await service.waitForMessage(
-        "The machine may sleep during work that is to keep it awake: ")
+        "Work can't keep the machine from sleep: ")
       try await service.waitForMessage("awake")
       try await machine.expect("touch", "/run/done")
       try await service.waitForMessage("not awake any more")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 extension WorkRound {
-  /// Runs `operation`, and has logind keep the machine from sleeping, and from shutting down, until it ends: UIKit's
-  /// background task.
+  /// Runs `operation`, and asks logind to refuse the machine's sleep, and its shutdown, until it ends: UIKit's background
+  /// task.
   ///
   /// ```swift
   /// try await round.keepingAwake(because: "writes the backup") {
@@ -9,20 +9,21 @@ extension WorkRound {
   /// }
   /// ```
   ///
-  /// It takes a block lock (`systemd-inhibit --list` shows it, with the reason), for which it waits a second at most. The lock
-  /// for the shutdown needs more rights than that for the sleep; where neither is granted, or there is no logind, that is
-  /// logged once, and the operation runs all the same. In a mock there is no lock.
+  /// It takes a block lock, for which it waits a second at most. `systemd-inhibit --list` shows it, with the reason; operations
+  /// that run at the same time share one lock, with the reason of the first. Each of the two needs a right of its own; one that
+  /// is denied, or a logind that is away, is logged once, and the operation runs all the same. In a mock there is no lock.
   ///
-  /// A lock delays the stop of nothing but the machine: the round may end meanwhile. Source: org.freedesktop.login1(5),
-  /// `Inhibit`.
+  /// logind does not refuse everything: a closed lid is stronger (`LidSwitchIgnoreInhibited=`), `systemctl --force`, and before
+  /// systemd 257 root's commands. A lock delays nothing but the machine: a pause or a stop of the daemon still cancels the round.
+  /// Source: org.freedesktop.login1(5), `Inhibit`; logind.conf(5).
   nonisolated(nonsending) public func keepingAwake<T>(
     because reason: String, _ operation: nonisolated(nonsending) () async throws -> T
   ) async rethrows -> T {
     guard let core = clock?.keeper as? LifecycleCore, core.virtualTime == nil else {
       return try await operation()
     }
-    let source = await core.take(AwakeLock(because: reason))
-    defer { if let source { core.closeParts { $0 === source } } }
+    await core.keepAwake(because: reason)
+    defer { core.letSleep() }
     return try await operation()
   }
 }

@@ -8,6 +8,8 @@ package struct PolledDescriptor: Sendable {
   let number: Int32
   /// POLLOUT is a trap: no file that is polled here is ever writable, so a writable number is another file's by now.
   let events: UInt32
+  /// Distinguishes it from an earlier file with its number. Set as it is added to a poll.
+  fileprivate var serial: UInt64 = 0
 
   package init(number: Int32, events: UInt32 = UInt32(POLLIN | POLLOUT)) {
     (self.number, self.events) = (number, events)
@@ -40,6 +42,7 @@ final class EventPoll: Sendable {
     var set: MonotonicTime? = .distantFuture
     /// The descriptors of the parts.
     var polled: [PolledDescriptor] = []
+    var lastSerial: UInt64 = 0
 
     /// Sets the timer if necessary. Returns false when it is lost.
     mutating func settle() -> Bool {
@@ -51,9 +54,12 @@ final class EventPoll: Sendable {
     }
 
     /// Returns false when it is not polled any more.
-    mutating func drop(_ number: Int32) -> Bool {
-      defer { polled.removeAll { $0.number == number } }
-      return polled.contains { $0.number == number }
+    mutating func drop(_ descriptor: PolledDescriptor) -> Bool {
+      guard let index = polled.firstIndex(where: { $0.serial == descriptor.serial }) else {
+        return false
+      }
+      polled.remove(at: index)
+      return true
     }
   }
 
@@ -100,13 +106,17 @@ final class EventPoll: Sendable {
   }
 
   func add(_ descriptor: PolledDescriptor) {
-    state.withLock { $0.polled.append(descriptor) }
+    state.withLock { state in
+      state.lastSerial += 1
+      state.polled.append(descriptor)
+      state.polled[state.polled.count - 1].serial = state.lastSerial
+    }
     // A wait that is under way does not include it.
     wake()
   }
 
   func remove(_ descriptor: PolledDescriptor) {
-    state.withLock { _ = $0.drop(descriptor.number) }
+    state.withLock { state in state.polled.removeAll { $0.number == descriptor.number } }
     // A wait that is under way keeps the file open.
     wake()
   }
@@ -145,7 +155,7 @@ final class EventPoll: Sendable {
       // poll(2) waits for the files that it began with, closed or not. So when other code closes every descriptor of
       // the process, the waker's polled end hangs up.
       let count = poll(polled.baseAddress, nfds_t(polled.count), milliseconds)
-      if count > 0 { lost = take(polled, ready) }
+      if count > 0 { lost = take(polled, descriptors, ready) }
       if count < 0 { pollFailed(clinux_errno(), ready) }
     }
     state.withLock { state in
@@ -169,17 +179,20 @@ final class EventPoll: Sendable {
   }
 
   /// Notes what is ready. Returns what is lost.
-  private func take(_ polled: UnsafeMutableBufferPointer<pollfd>, _ ready: Ready) -> String? {
+  private func take(
+    _ polled: UnsafeMutableBufferPointer<pollfd>, _ descriptors: [PolledDescriptor], _ ready: Ready
+  ) -> String? {
     if polled[0].revents != 0 {
       guard polled[0].revents == Int16(POLLIN), waker.drain() else { return "its waker" }
       ready.descriptors.append(PolledDescriptor(number: waker.descriptor))
     }
     ready.timerExpired = polled[1].revents == Int16(POLLIN)
     if !ready.timerExpired, polled[1].revents != 0 { return "its timer" }
-    for polled in polled[2...] where polled.revents != 0 {
+    for (polled, descriptor) in zip(polled[2...], descriptors) where polled.revents != 0 {
       let found = PolledDescriptor(
         number: polled.fd, events: UInt32(UInt16(bitPattern: polled.revents)))
-      if found.isOver, !state.withLock({ $0.drop(found.number) }) { continue }
+      // Removed since the wait began: the number may have been another file's by then.
+      if found.isOver || found.isLost, !state.withLock({ $0.drop(descriptor) }) { continue }
       if found.isLost { return "descriptor \(found.number)" }
       ready.descriptors.append(found)
     }

@@ -2,75 +2,85 @@
 import DaemonSystemd
 import Synchronization
 
-/// A block lock of logind's, with which it refuses the machine's sleep, and its shutdown where that is allowed.
+/// The lock that keeps the machine awake: all work that needs one at a time shares it.
 ///
-/// It has a connection to the bus of its own, so that a daemon without such a lock has nothing of it.
-final class AwakeLock: Sendable {
-  private struct State {
-    var lock: BusDescriptor?
-    /// Why there is none.
-    var problem: String?
-  }
-
-  private let calls: [BusCall]
-  private let state = Mutex(State())
-  /// Ended by the first answer.
-  let answered = Sleeper()
-
-  init(because reason: String) {
-    // Each has a privilege of its own.
-    calls = ["sleep:shutdown", "sleep"].map { what in
-      BusCall(
-        "Inhibit", of: BusService.logind.path, BusService.logind.interface("Manager"), .logind,
-        [what, Journal.programName, VisibleText.excerpt(reason), "block"])
-    }
-  }
-
-  var source: BusSource {
-    BusSource(
-      .system,
-      [
-        .other { [self] in
-          BusRequest(.logind, query: self.calls[0]) { [self] event in receive(event) }
-        }
-      ])
-  }
-
-  private func receive(_ event: BusRequest.Event) -> BusRequest.Next {
-    switch event {
-    case .reply(let values, _):
-      guard case .descriptor(let lock)? = values.only else { return .malformed }
-      state.withLock { $0.lock = lock }
-    case .failure(_, of: calls[0]): return .call(calls[1])
-    case .failure(let error, _): state.withLock { $0.problem = "\(error)" }
-    case .signal: break
-    }
-    answered.end()
-    return .done
-  }
-
-  /// Why there is no lock; `nil` where there is one.
-  @inline(never) var problem: String? {
-    state.withLock { $0.lock == nil ? $0.problem ?? "logind does not answer" : nil }
-  }
+/// It has a connection to the bus of its own, so that a daemon without such work has nothing of it.
+struct AwakeLock {
+  /// How many pieces of work hold it, or wait for it.
+  var holders = 0
+  /// Has the lock, until it is closed and dropped; after a loss of descriptors, when the lock's number may be another
+  /// file's, for good. It exists while there are holders.
+  var source: BusSource?
+  /// The number of the source's request.
+  var request: UInt64 = 0
+  var isAnswered = false
+  /// The sleeps of the work that waits for the answer.
+  var waiters: [Sleeper] = []
+  /// It is logged once.
+  var hasLoggedLack = false
 }
 
 extension LifecycleCore {
-  /// Takes a lock, for whose answer it waits a second at most. Returns its source, which keeps the lock until it is closed
-  /// and dropped; after a loss of descriptors, when its number may be another file's, for good.
-  nonisolated(nonsending) func take(_ lock: AwakeLock) async -> BusSource? {
-    let source = lock.source
-    if exit != nil { return nil }
-    do { try listen(to: source) } catch {
-      warn("\(error)")
-      return nil
+  /// Has the machine kept awake until `letSleep`. Waits a second at most for the answer.
+  nonisolated(nonsending) func keepAwake(because reason: String) async {
+    let sleeper = Sleeper()
+    guard let request = joinAwake(because: reason, sleeper) else { return }
+    let isOver =
+      (try? await clock.sleep(sleeper, until: clock.now.advanced(by: .seconds(1)))) != nil
+    // A wait that was cancelled says nothing of logind.
+    if leaves(sleeper), isOver { awakeIsKnown(request, lack: "sleep: logind does not answer.") }
+  }
+
+  /// Returns the number of the request whose answer is to be waited for; `nil` if it is known.
+  @inline(never) private func joinAwake(because reason: String, _ waiter: Sleeper) -> UInt64? {
+    let (source, request): (BusSource?, UInt64?) = awake.withLock { awake in
+      awake.holders += 1
+      if awake.isAnswered { return (nil, nil) }
+      awake.waiters.append(waiter)
+      if awake.source != nil { return (nil, awake.request) }
+      awake.request += 1
+      awake.source = BusSource(.system, [.awake(because: reason, request: awake.request)])
+      return (awake.source, awake.request)
     }
-    do {
-      try await clock.sleep(lock.answered, until: clock.now.advanced(by: .seconds(1)))
-    } catch { return source }  // Cancelled: whether there is an answer is not known.
-    if let problem = lock.problem, !hasSaidAsleep.exchange(true, ordering: .relaxed) {
-      warn("The machine may sleep during work that is to keep it awake: \(problem)")
+    if let source, let request, exit == nil {
+      do { try listen(to: source) } catch {
+        awakeIsKnown(request, lack: "sleep: \(error)")
+      }
     }
-    return source
+    return request
+  }
+
+  /// Removes a waiter. Returns whether it still waited.
+  @inline(never) private func leaves(_ waiter: Sleeper) -> Bool {
+    awake.withLock { awake in
+      let index = awake.waiters.firstIndex { $0 === waiter }
+      if let index { awake.waiters.remove(at: index) }
+      return index != nil
+    }
+  }
+
+  /// Takes the answer, which may come after the work that waited for it.
+  func awakeIsKnown(_ request: UInt64, lack: String?) {
+    let (waiters, isNews) = awake.withLock { awake in
+      if awake.request != request || awake.holders == 0 { return ([Sleeper](), false) }
+      defer {
+        (awake.isAnswered, awake.waiters) = (true, [])
+        if lack != nil { awake.hasLoggedLack = true }
+      }
+      return (awake.waiters, !awake.hasLoggedLack)
+    }
+    if let lack, isNews { warn("Work can't keep the machine from \(lack)") }
+    for waiter in waiters { remove(waiter) }
+    end(waiters)
+  }
+
+  func letSleep() {
+    let source = awake.withLock { awake -> BusSource? in
+      awake.holders -= 1
+      if awake.holders > 0 { return nil }
+      awake.isAnswered = false
+      return awake.source.take()
+    }
+    if let source { closeParts { $0 === source } }
   }
 }

@@ -64,6 +64,7 @@ extension LifecycleCore {
     switch input {
     case .event(let event): receive(event)
     case .unitJob(let job): unitJobIsKnown(job)
+    case .awake(let request, let lack): awakeIsKnown(request, lack: lack)
     case .watchdogTick(let stall):
       for part in state.withLock({ $0.showingParts }) { schedule(part, at: part.check()) }
       handle(.watchdogTick(stall: stall))

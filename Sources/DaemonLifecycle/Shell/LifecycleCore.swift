@@ -75,8 +75,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   package let exitProcess: @Sendable (Int32) -> Void
   let state: Mutex<State>
   private let isTracing = Atomic<Bool>(false)
-  /// Whether the log knows that nothing keeps the machine awake.
-  let hasSaidAsleep = Atomic<Bool>(false)
+  let awake = Mutex(AwakeLock())
   let openParts = Mutex<[OpenPart]>([])
   /// The descriptors and bytes that the service manager keeps between two runs.
   let preservation: PreservationSlot

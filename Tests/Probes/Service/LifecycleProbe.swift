@@ -18,7 +18,7 @@ import Synchronization
 ///     --watch=UNIT  --empty-map  --deadline=SECONDS  --delay=SECONDS
 ///     --part=SECONDS         a part of it fails once, and is well again after so long
 ///     --thief                its body takes SIGHUP and SIGTERM with a DispatchSource each
-///     --awake=FILE           a task keeps the machine awake until the file is there
+///     --awake=FILE           500 pieces of work keep the machine awake until the file is there
 ///     --needs=FILE           a task is ready once the file is there
 ///
 /// SIGRTMIN+1 blocks every thread of Swift's pool, SIGRTMIN+2 the main actor, for good.
@@ -93,10 +93,16 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     }
     if let file = options["--awake"] {
       lifecycle.addTask(name: "backup", mayReturn: true) { round in
-        try await round.keepingAwake(because: "writes a backup") {
-          say("awake")
-          while access(file, F_OK) != 0 {
-            try await lifecycle.clock.sleep(for: .milliseconds(20))
+        try await withThrowingDiscardingTaskGroup { group in
+          for number in 1...500 {
+            group.addTask {
+              try await round.keepingAwake(because: "writes a backup") {
+                if number == 500 { say("awake") }
+                while access(file, F_OK) != 0 {
+                  try await lifecycle.clock.sleep(for: .milliseconds(20))
+                }
+              }
+            }
           }
         }
         say("not awake any more")

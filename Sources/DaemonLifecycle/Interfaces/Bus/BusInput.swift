@@ -13,6 +13,9 @@ package struct BusInput: Sendable {
   static let unitJob = BusInput(kind: .unitJob) { inbox, _ in .unitJob(inbox) }
   static let sleep = BusInput(kind: .sleep) { _, sleep in sleep.request }
   static func unit(_ name: String) -> BusInput { BusInput { inbox, _ in .unit(name, inbox) } }
+  static func awake(because reason: String, request: UInt64) -> BusInput {
+    BusInput { inbox, _ in .awake(because: reason, request: request, inbox) }
+  }
   /// A request of another module, which takes the reply itself.
   package static func other(_ request: @escaping @Sendable () -> BusRequest) -> BusInput {
     BusInput { _, _ in request() }

@@ -72,6 +72,34 @@ extension BusRequest {
     }
   }
 
+  /// logind's block lock against the machine's sleep, and against its shutdown if that is allowed, too: each has a privilege
+  /// of its own. It is held until the request is released.
+  static func awake(because reason: String, request: UInt64, _ inbox: BusInbox) -> BusRequest {
+    let calls = ["sleep:shutdown", "sleep"].map { what in
+      BusCall(
+        "Inhibit", of: BusService.logind.path, BusService.logind.interface("Manager"), .logind,
+        [what, Journal.programName, VisibleText.excerpt(reason), "block"])
+    }
+    var lock: BusDescriptor?
+    var denial: BusError?
+    return BusRequest(.logind, query: calls[0]) { event in
+      switch event {
+      case .reply(let values, _):
+        guard case .descriptor(let granted)? = values.only else { return .malformed }
+        lock = granted
+        inbox.put(.awake(request: request, lack: denial.map { "shutdown: \($0)" }))
+      case .failure(let error, of: calls[0]) where error.kind == .accessDenied:
+        denial = error
+        return .call(calls[1])
+      // A lock outlives the bus.
+      case .failure(let error, _):
+        if lock == nil { inbox.put(.awake(request: request, lack: "sleep: \(error)")) }
+      case .signal: break
+      }
+      return .done
+    }
+  }
+
   /// A unit without which the daemon is in the background. Until its state is known, the unit does not pause the daemon,
   /// so that the launch does not wait. An unknown unit is reported as a problem, unless it was there before, as a
   /// transient unit, or is of a type that needs no file: then it counts as inactive.
