@@ -42,8 +42,11 @@ import Testing
 
         """)
       for unit in try ModelUnit.all() where !unit.isForAUser {
-        let save = "sleep 1; [ ! -e /run/network ] || touch /run/\(unit.stem); exit 0"
-        let loop = "trap \"\(save)\" TERM; touch /run/begun; while :; do sleep 1 & wait; done"
+        // The shell forks nothing here: at a stop systemd ends what it forks, too. `$$` is a `$` in a unit.
+        let wait =
+          "i=0; while [ -e /run/network ] && [ $$i -lt 300000 ]; do i=$$((i + 1)); done"
+        let save = "save() { \(wait); [ ! -e /run/network ] || : >/run/\(unit.stem); exit 0; }"
+        let loop = "\(save); trap save TERM; : >/run/begun; while :; do sleep 1 & wait; done"
         let service = try await machine.install(unit, "ExecStart=/bin/sh -c '\(loop)'")
         let evening = try await machine.install(
           machine.unique(unit.stem) + ".target",

@@ -377,7 +377,7 @@ private func transition(_ kind: LifecycleTransition) -> Transition {
       return
     }
     #expect(text.contains("Swift's global executor") && text.hasSuffix("do not answer"))
-    #expect(health.silence() == nil && health.deadline == .distantFuture)
+    #expect(health.timePassed(at: at(3)) == nil && health.deadline == .distantFuture)
   }
 
   /// Late by half of its patience it still says who is silent, and by more it does not.
@@ -386,8 +386,8 @@ private func transition(_ kind: LifecycleTransition) -> Transition {
     var health = health
     _ = health.begin(at: at(0))
     let verdict = health.timePassed(at: MonotonicTime(nanoseconds: milliseconds * 1_000_000))
-    // A later one is patient once more.
-    #expect((verdict != nil) == isSaid && (health.timePassed(at: at(6)) != nil) == !isSaid)
+    // It is patient once, however late it is then.
+    #expect((verdict != nil) == isSaid && (health.timePassed(at: at(60)) != nil) == !isSaid)
   }
 
   /// What the service manager waits for is the period, since READY or the last time when all was well.

@@ -34,14 +34,14 @@ import Testing
     let retry = try enter(.clock, at: 1, failed)
     #expect(retry.warnings.isEmpty && retry.ended.map(\.report.isRetry) == [true])
     let last = try enter(.clock, at: 3, .completed)
-    #expect(last.infos == ["Ready: all are in the foreground again."])
+    #expect(last.infos == ["Ready again."])
     #expect(changesOfPosition(last) == 1)
   }
 
   @Test func whoIsRemovedIsNotMissed() throws {
     _ = try resume(failed)
     let observer = try #require(daemon.machine.unentered.failed.first)
-    #expect(daemon.give(.remove([observer])).infos == ["Ready: all are in the foreground again."])
+    #expect(daemon.give(.remove([observer])).infos == ["Ready again."])
   }
 
   /// Not even until its caller has gone on, and removes it. It was begun again and again.

@@ -161,7 +161,7 @@ import Testing
         #"work is not ready: ["work (the queue is full)"]"#
       ])
     #expect(
-      said(nil, change: 3) == ["Ready: all are in the foreground again.", "work is ready: []"])
+      said(nil, change: 3) == ["Ready again.", "work is ready: []"])
     #expect(daemon.isReady)
   }
 

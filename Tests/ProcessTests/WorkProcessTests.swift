@@ -78,7 +78,7 @@ final class WorkProcessTests: XCTestCase {
     try daemon.expect("beat in foreground, ready: false")
     XCTAssertFalse(files.fileExists(atPath: folder + "/conf.ready"))
     try files.removeItem(atPath: folder + "/conf.down")
-    try daemon.expect("lifecycle: Ready: all are in the foreground again.")
+    try daemon.expect("lifecycle: Ready again.")
     try daemon.expect("beat in foreground, ready: true")
     XCTAssertTrue(files.fileExists(atPath: folder + "/conf.ready"))
     try stop(daemon)

@@ -23,7 +23,8 @@ extension LifecycleSubject {
   /// for, within the exit grace.
   ///
   /// When it could not start, or `setUp` throws, it prints the reason on standard error, after the program's name unless
-  /// that is the journal's (a log of your own receives it instead), and exits: with the status of an ``ExitStatusError``, else with 71 (EX_OSERR).
+  /// that is the journal's (a log of your own receives it instead), and exits: with the status of an ``ExitStatusError``,
+  /// else with 71 (EX_OSERR).
   ///
   /// Call it on the main thread: it runs the main queue there, so that `@MainActor` observers work. Under an asynchronous
   /// `main`, whose main actor it would block, use `run`; the compiler refuses it there, and a call that it does not see
@@ -82,8 +83,13 @@ extension LifecycleSubject {
     _ setUp: sending @escaping @isolated(any) (LifecycleSubject) async throws -> Void
   ) async throws -> LifecycleExit {
     let lifecycle = LifecycleSubject(configuration: try configuration())
-    try lifecycle.listen()
-    return try await lifecycle.core.run(after: SetUpBody { try await setUp(lifecycle) })
+    do {
+      try lifecycle.listen()
+      return try await lifecycle.core.run(after: SetUpBody { try await setUp(lifecycle) })
+    } catch {
+      lifecycle.core.configuration.logQueue?.finish()
+      throw error
+    }
   }
 
   private static func exitProcess(

@@ -83,8 +83,8 @@ public struct LifecycleConfiguration: Sendable {
   /// What is logged, to the journal where standard error goes there, else to standard error:
   /// ``LifecycleInterface/log(_:)`` in the list. Default ``LifecycleLogging/timelines``; of a list without a log, problems.
   ///
-  /// A mock logs problems at most: see `exitResult?.report.timeline`. To set this replaces
-  /// a log of your own, ``LifecycleInterface/log(to:)``.
+  /// A mock logs problems at most (see `exitResult?.report.timeline`), but all to a log of your own,
+  /// ``LifecycleInterface/log(to:)``, which is replaced when this is set.
   public var logging: LifecycleLogging {
     get {
       interfaces.value { if case .log(let logging, _) = $0 { logging } else { nil } } ?? .problems

@@ -65,8 +65,8 @@ public struct LifecycleInterface: Sendable {
   ///
   /// The handler is called for one entry at a time, in order, on a thread of its own, and may block. An entry for which
   /// it throws, or which it has not taken within a second, is written to standard error; so is what a third signal or
-  /// the exit grace cuts off, with the line that says so. `run` and `runAndExit` wait for the last entries, at most a
-  /// second. A mock has the interface, too.
+  /// the exit grace cuts off, with the line that says so. `run` and `runAndExit` wait for the last entries, a second
+  /// and a half at most. A mock has the interface, too.
   ///
   /// - Parameter handler: Takes an entry, whose members need `import DaemonSystemd`.
   public static func log(

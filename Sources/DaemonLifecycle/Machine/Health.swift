@@ -23,6 +23,8 @@ struct Health: Sendable {
     var problems: [String] = []
     /// The time at which a missing response is reported; `nil` once it was.
     var silenceDeadline: MonotonicTime?
+    /// Until when answers are waited for once more; `nil` while no timer has fired late.
+    var patienceEnd: MonotonicTime?
 
     var isOver: Bool { !waitsForPool && !waitsForMainActor && !waitsForObservers }
 
@@ -149,24 +151,19 @@ struct Health: Sendable {
       recovery = isChecking ? now.advanced(by: Self.recoveryTime) : .distantFuture
       if !isChecking { return .recovered }
     }
-    guard let deadline = round?.silenceDeadline, deadline <= now else { return nil }
-    guard let more = patience(after: deadline, at: now) else { return silence() }
-    round.update { $0.silenceDeadline = now.advanced(by: more) }
-    return nil
+    guard let late = round, let deadline = late.silenceDeadline, deadline <= now else { return nil }
+    let end = patience(after: deadline, at: now)
+    round.update { $0.silenceDeadline = end }
+    return end == nil ? .unhealthy(late.silence) : nil
   }
 
-  /// How long a missing answer is waited for once more, when its time is over: if the timer fired late, after a stall or on
-  /// a busy machine, that it is missing proves nothing.
-  func patience(after deadline: MonotonicTime, at now: MonotonicTime) -> Duration? {
-    guard let period, isChecking, deadline.duration(to: now) > period / 8 else { return nil }
-    return period / 4
-  }
-
-  /// Returns a missing response to the check under way, unless it was reported before.
-  mutating func silence() -> LifecycleFact? {
-    guard let late = round, late.silenceDeadline != nil else { return nil }
-    round.update { $0.silenceDeadline = nil }
-    return .unhealthy(late.silence)
+  /// Until when a missing answer is waited for once more, when its time is over: if the timer fired late, after a stall or on
+  /// a busy machine, that it is missing proves nothing. Once for each check, or a machine that stays busy hears of none.
+  mutating func patience(after deadline: MonotonicTime, at now: MonotonicTime) -> MonotonicTime? {
+    guard let period, let round, deadline.duration(to: now) > period / 8 else { return nil }
+    let end = round.patienceEnd ?? now.advanced(by: period / 4)
+    self.round.update { $0.patienceEnd = end }
+    return end > now ? end : nil
   }
 
   /// Ends the checks, since the termination begins: pings are sent without a check.

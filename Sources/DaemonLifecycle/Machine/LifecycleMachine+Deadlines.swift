@@ -20,9 +20,9 @@ extension LifecycleMachine {
     guard now.advanced(byNanoseconds: Self.leastNanoseconds) <= limit else {
       // Work is cancelled all the same.
       if case .workEnds = constants.step { return CallTime(deadline: now, grace: hurriedGrace) }
-      guard constants.step.isHealthCheck, let more = health.patience(after: outer, at: now)
+      guard constants.step.isHealthCheck, let end = health.patience(after: outer, at: now)
       else { return nil }
-      return CallTime(deadline: now.advanced(by: more), grace: policy.cancellationGrace)
+      return CallTime(deadline: end, grace: policy.cancellationGrace)
     }
     return CallTime(
       deadline: min(own, limit), grace: budget?.grace ?? policy.cancellationGrace)
@@ -102,9 +102,9 @@ extension LifecycleMachine {
         if calls.find(call)?.isCancelled == true {
           abandon(call)
         } else if calls[id].step.isHealthCheck,
-          let more = health.patience(after: calls[call].deadline, at: now)
+          let end = health.patience(after: calls[call].deadline, at: now)
         {
-          calls.update(call) { $0.extend(to: now.advanced(by: more), grace: nil) }
+          calls.update(call) { $0.extend(to: end, grace: nil) }
         } else {
           cancel(call)
         }

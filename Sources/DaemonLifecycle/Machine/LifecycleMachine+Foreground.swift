@@ -48,8 +48,7 @@ extension LifecycleMachine {
     if unentered.isAnnounced == unentered.isEmpty {
       unentered.isAnnounced.toggle()
       unentered.hasNews = unentered.hasNews || unentered.isEmpty
-      effects.publish(
-        unentered.isEmpty ? .info("Ready: all are in the foreground again.") : notReady)
+      effects.publish(unentered.isEmpty ? .info("Ready again.") : notReady)
     }
     guard unentered.hasNews else { return }
     unentered.hasNews = false

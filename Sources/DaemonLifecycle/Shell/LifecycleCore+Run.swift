@@ -22,10 +22,7 @@ extension LifecycleCore {
   nonisolated(nonsending) func run(after work: SetUpBody) async throws -> LifecycleExit {
     // The set-up's closure holds the subject, whose deinit would close this core.
     defer { withExtendedLifetime(work) {} }
-    do { try await setUp(work) } catch  where exit == nil {
-      configuration.logQueue?.finish()
-      throw error
-    } catch {}
+    do { try await setUp(work) } catch  where exit == nil { throw error } catch {}
     return await run()
   }
 

@@ -10,9 +10,9 @@ import Synchronization
 /// calls.
 ///
 /// The order of locks: under `state` only the poll's is taken, at a third signal that of the author's log and, in a test,
-/// those of its harness and of its substitute for `_exit`; under these none. `openParts` is taken before a part's own lock, a call's before those of
-/// cancellation handlers, `state` among them, and the preservation's before those that its making takes. No other two
-/// locks of the core are held at once.
+/// those of its harness and of its substitute for `_exit`; under these none. `openParts` is taken before a part's own lock,
+/// a call's before those of cancellation handlers, `state` among them, and the preservation's before those that its making
+/// takes. No other two locks of the core are held at once.
 @_documentation(visibility: internal)
 public final class LifecycleCore: TimeKeeper, Sendable {
   /// Access only while holding `state`'s lock.
