@@ -22,6 +22,7 @@ public nonisolated(unsafe) var token: LifecycleToken?
 public let report: LifecycleReport = some()
 public let result: LifecycleExit = some()
 public let commands = AsyncStream<String> { $0.finish() }
+public func lines(of command: String) -> AsyncStream<String> { commands }
 public func work() async throws {}
 public struct RotateLogs: CustomNotification { public init() {} }
 public func handOver() {}
