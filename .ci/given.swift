@@ -78,8 +78,7 @@ public typealias Saver = Poller
 public let orders = Saver()
 public let consumer: Job = some()
 @Sendable public func serve(_ client: Client, _ round: WorkRound) async {}
-public let database: Server = some()
-public let worker: Server = some()
+public let (database, worker): (Server, Server) = some()
 
 public final class Cache: Sendable {
   public func drop(_ region: String) {}
