@@ -92,7 +92,7 @@ import Testing
     #expect(log.all.isEmpty)
     #expect(
       report.problems.map(\.description).contains(
-        "Listener, DidEnterBackground: skipped: no thread"))
+        "Listener, DidEnterBackground: skipped: no thread in time"))
 
     // With threads to be had again, so are the hooks: it has missed the pause, and is told of it now.
     allowed.threads.store(1000, ordering: .relaxed)

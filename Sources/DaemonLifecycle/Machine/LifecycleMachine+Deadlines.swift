@@ -66,10 +66,6 @@ extension LifecycleMachine {
     }
   }
 
-  mutating func callsToEndWork() -> [Delivery.PlannedCall] {
-    planCalls(of: .workEnds, to: registry.receivers(of: .workEnds), isDryRun: true)
-  }
-
   private mutating func warnOfLimit(of member: Member, in left: Duration) {
     let time = left - policy.grace(in: left)
     guard let timeout = member.timeout, timeout > time else { return }

@@ -99,4 +99,8 @@ extension LifecycleMachine {
     }
     return sum
   }
+
+  mutating func callsToEndWork() -> [Delivery.PlannedCall] {
+    planCalls(of: .workEnds, to: registry.receivers(of: .workEnds), isDryRun: true)
+  }
 }

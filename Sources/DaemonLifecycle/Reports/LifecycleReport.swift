@@ -45,7 +45,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
       case busy
       /// The time of the stop was used up.
       case outOfTime
-      /// The system had no thread to run it on.
+      /// No thread was free to run it on in time.
       case noThread
       /// A stop has overtaken the delivery. Where the hook was called, its end is in the stop's report.
       case overtaken
@@ -129,7 +129,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
         case .abandoned(.waitingForExecutor): "never got its executor"
         case .skipped(.busy): "busy with an abandoned hook"
         case .skipped(.outOfTime): "out of time"
-        case .skipped(.noThread): "no thread"
+        case .skipped(.noThread): "no thread in time"
         case .skipped(.overtaken): "overtaken"
         case .skipped(.earlierHookFailed): "an earlier hook failed"
         }
