@@ -31,7 +31,7 @@ public struct LifecycleConfiguration: Sendable {
   ///
   /// One stop often arrives as several signals, as when a wrapper relays what systemd sends to the whole control group.
   /// The second that counts cancels the hooks that do not save, the third ends the process. Unless it is `nil`, a second
-  /// Ctrl-C counts at once, a third only when the delay is over. See <doc:StoppingWithoutLoss>.
+  /// Ctrl-C counts at once, a third only when the delay is over. See <doc:ShuttingDownInTime>.
   public var escalationDelay: Duration?
   /// How long a daemon goes on serving, in the foreground, after a stop was requested, so that load balancers learn of
   /// the stop before it refuses work. Default 0.
