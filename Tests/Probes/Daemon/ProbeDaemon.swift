@@ -25,7 +25,7 @@ import Glibc
     "state": keepState, "robbed": robbed, "late-uses": lateUses, "one-lost": oneLost,
     "poll-refused": pollRefused, "unstarted": unstarted, "threadless": threadless,
     "escalation": escalation, "hosted": hosted, "print": prints, "own-log": ownLog, "thief": thief,
-    "works": works, "in-a-task": inATask,
+    "works": works, "in-a-task": inATask, "recording": recording,
   ]
 }
 
