@@ -18,21 +18,21 @@ extension LifecycleSubject {
   /// }
   /// ```
   ///
-  /// The signals of the map are handled before `setUp` begins: none of them kills the process, and what they request is
+  /// The signals of the map are handled before `setUp` begins: none of them kills the process, and their requests are
   /// delivered after the launch. A terminating signal ends the daemon without a launch: `setUp` is cancelled and waited
   /// for, within the exit grace.
   ///
-  /// When it could not start, or `setUp` throws, it prints the reason on standard error, after the program's name unless
-  /// that is the journal's (a log of your own receives it instead), and exits: with the status of an ``ExitStatusError``,
-  /// else with 71 (EX_OSERR).
+  /// When the start fails or `setUp` throws, it prints the reason on standard error (after the program's name, unless
+  /// the journal reads it) or in a log of your own, and exits with the status of an ``ExitStatusError``, else with 71
+  /// (EX_OSERR).
   ///
-  /// Call it on the main thread: it runs the main queue there, so that `@MainActor` observers work. Under an asynchronous
-  /// `main`, whose main actor it would block, use `run`; the compiler refuses it there, and a call that it does not see
-  /// is logged.
+  /// Call it on the main thread: it runs the main queue there, so that `@MainActor` observers work. Under an
+  /// asynchronous `main` it would block the main actor: use `run`. The compiler refuses it there, and a call that the
+  /// compiler does not see is logged.
   ///
   /// - Parameters:
-  ///   - configuration: The settings, computed before signals are handled; an error ends the process as one of `setUp`.
-  ///     Default: those that suit a service.
+  ///   - configuration: The settings, computed before signals are handled; an error ends the process like an error of
+  ///     `setUp`. Default: those that suit a service.
   ///   - setUp: Adds observers and work, in its own isolation. The launch follows when it returns.
   @available(*, noasync, message: "It would block the main actor: use run.")
   public static func runAndExit(
@@ -62,8 +62,8 @@ extension LifecycleSubject {
     while true { sleep(.max) }
   }
 
-  /// Sets a daemon up, runs it, and returns when it has terminated: ``runAndExit(configuration:_:)`` for a caller that is
-  /// asynchronous, or goes on.
+  /// Sets a daemon up, runs it, and returns when it has terminated: ``runAndExit(configuration:_:)`` for a caller that
+  /// is asynchronous, or goes on afterwards.
   ///
   /// ```swift
   /// let end = try await LifecycleSubject.run { lifecycle in
@@ -73,11 +73,11 @@ extension LifecycleSubject {
   /// exit(end.exitStatus)  // throw ExitCode(end.exitStatus) in an AsyncParsableCommand
   /// ```
   ///
-  /// It does not end the process, but for a third terminating signal. So what a hook has left behind goes on, and a caller
-  /// whose executor is blocked does not. Cancelling the calling task terminates the daemon.
+  /// Only a third terminating signal, or a lost lease, ends the process. Otherwise an abandoned hook goes on, and a
+  /// caller whose executor is blocked does not. Cancelling the calling task terminates the daemon.
   ///
   /// - Returns: The status to exit with, and the report of the termination.
-  /// - Throws: `LifecycleError` when it could not start, and what `setUp` throws.
+  /// - Throws: `LifecycleError` when the start fails, and the errors of `configuration` and `setUp`.
   nonisolated(nonsending) public static func run(
     configuration: @autoclosure () throws -> LifecycleConfiguration = LifecycleConfiguration(),
     _ setUp: sending @escaping @isolated(any) (LifecycleSubject) async throws -> Void

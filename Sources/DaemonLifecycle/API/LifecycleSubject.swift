@@ -21,10 +21,10 @@ import Synchronization
 /// ```
 ///
 /// Observers are retained until they are removed or the daemon has ended, unless they were added with
-/// ``LifecycleObservable/addObserver(weakly:name:phase:timeout:)``. What a set-up captures exists until the last
+/// ``LifecycleObservable/addObserver(weakly:name:phase:timeout:)``. Objects that a set-up captures exist until the last
 /// hook has ended.
 ///
-/// Under an async `main`, or where more is to be done after the daemon's end, ``run(configuration:_:)`` does the same and returns. It
+/// Under an async `main`, or with work after the daemon's end, ``run(configuration:_:)`` does the same and returns. It
 /// works in top-level code, and as process 1.
 ///
 /// A process may have several subjects as long as no two of them handle the same signal. Only the first communicates
@@ -66,11 +66,11 @@ public final class LifecycleSubject: LifecycleObservable {
   /// Cancelling the calling task terminates the daemon.
   ///
   /// A caller that is not isolated continues on the subject's own thread until it suspends again, so it can exit the
-  /// process even while Swift's cooperative pool is blocked; with Swift 6.2 it continues once the pool is free. Nothing
-  /// ends a process that goes on, but a third terminating signal.
+  /// process even while Swift's cooperative pool is blocked; with Swift 6.2 it continues once the pool is free. Only a
+  /// third terminating signal, or a lost lease, ends a process that goes on.
   ///
   /// - Returns: The status to exit with, and the report of the termination.
-  /// - Throws: `LifecycleError` when it could not start. What work throws is in the exit.
+  /// - Throws: `LifecycleError` when the start fails. An error of work is in the exit.
   nonisolated(nonsending) public func run() async throws -> LifecycleExit {
     try listen()
     return await core.run()

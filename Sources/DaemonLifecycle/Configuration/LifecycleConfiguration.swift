@@ -10,36 +10,36 @@ public struct LifecycleConfiguration: Sendable {
   /// How long the whole termination may take, `exitGrace` included. Default `nil`: derived from systemd or the
   /// platform.
   ///
-  /// Under systemd the default is `TimeoutStopSec=`, read over the bus, minus a margin of a tenth, at most 1 s; a higher
-  /// value is lowered to it. Where it can't be read (no bus, `DynamicUser=`), the time is the value given here, or 90 s,
-  /// and is requested from systemd when the stop begins (`EXTEND_TIMEOUT_USEC=`); in a container its grace period.
+  /// Under systemd the default is `TimeoutStopSec=`, read over the bus, minus a margin of a tenth, at most 1 s; a higher value
+  /// is lowered to it. Where `TimeoutStopSec=` can't be read (no bus, `DynamicUser=`), the time is the value given here, else a
+  /// container's grace period, else 90 s. It is requested from systemd when the stop begins (`EXTEND_TIMEOUT_USEC=`).
   ///
   /// Elsewhere the default is the platform's grace period, minus a margin of a tenth, at most 2 s: Fly.io and Nomad 5
   /// s, Cloud Run and a container 10 s, Amazon ECS, Heroku and Kubernetes 30 s; otherwise 90 s. Where the
   /// platform is configured otherwise, set a value, or use ``setStopTimeout(fromEnvironment:preStop:in:)``.
   ///
-  /// The deadlines of hooks and the save reserve shrink with it, so that a pause that hangs does not cost the save.
+  /// The deadlines of hooks and the save reserve shrink with it: a hanging pause does not cost the save.
   public var stopTimeout: Duration?
   /// The part of ``stopTimeout`` that is reserved for ShouldSaveState, at most half, if an observer has a hook for it. Default
   /// 10 s. After a second terminating signal it is all the time that is left.
   public var saveReserve: Duration
-  /// How long the process may go on after the last hook of `runAndExit` before `_exit` ends it with the same status;
-  /// `nil` for no limit. Default 2 s; at most half of ``stopTimeout``.
+  /// How long the exit of `runAndExit` may take after the last hook. Then `_exit` ends the process with the same
+  /// status. `nil`: no limit. Default 2 s; at most half of ``stopTimeout``.
   public var exitGrace: Duration?
-  /// How long after a terminating signal another one escalates the stop. Default 1 s. With `.zero` each signal counts,
-  /// with `nil` none after the first.
+  /// How long after a terminating signal another one escalates the stop. Default 1 s. With `.zero` every signal counts,
+  /// with `nil` only the first.
   ///
-  /// One stop often arrives as several signals, as when a wrapper relays what systemd sends to the whole control group.
-  /// The second that counts cancels the hooks that do not save, the third ends the process. Unless it is `nil`, a second
-  /// Ctrl-C counts at once, a third only when the delay is over. See <doc:ShuttingDownInTime>.
+  /// One stop often arrives as several signals: a wrapper relays the signal that systemd sends to the whole control group.
+  /// The second that counts cancels the hooks that do not save, the third ends the process. A second Ctrl-C counts at once,
+  /// unless the delay is `nil`; a third, like all others, only after the delay. See <doc:ShuttingDownInTime>.
   public var escalationDelay: Duration?
   /// How long a daemon goes on serving, in the foreground, after a stop was requested, so that load balancers learn of
   /// the stop before it refuses work. Default 0.
   ///
-  /// Meanwhile a readiness file is removed, systemd has received `STOPPING=1`, tasks go on, and other
-  /// notifications are delivered as usual: see <doc:RunningInContainers>. It is part of ``stopTimeout``, and leaves time
-  /// for the save and, before that, for one hook or half of the rest, whichever is less. A delay that does not fit is
-  /// shortened, with a warning. There is no delay for a daemon in the background, or one whose work has failed.
+  /// Meanwhile a readiness file is removed, systemd has received `STOPPING=1`, tasks go on, and other notifications are
+  /// delivered as usual: see <doc:RunningInContainers>. The delay is part of ``stopTimeout``. It is shortened, with a
+  /// warning, to leave time for the save and, before that, for one hook or half of the rest, whichever is less. There
+  /// is no delay in the background, or after work has failed.
   public var stopDelay: Duration
   /// The ways in which the daemon is controlled and observed from outside. Default:
   /// ``LifecycleInterfaces/standard``.
@@ -80,11 +80,11 @@ public struct LifecycleConfiguration: Sendable {
     set { interfaces.append(.signals(newValue)) }
   }
 
-  /// What is logged, to the journal where standard error goes there, else to standard error:
-  /// ``LifecycleInterface/log(_:)`` in the list. Default ``LifecycleLogging/timelines``; of a list without a log, problems.
+  /// How much is logged, to the journal if standard error goes there, else to standard error: ``LifecycleInterface/log(_:)`` in
+  /// the list. Default ``LifecycleLogging/timelines``; without a log in the list, problems.
   ///
-  /// A mock logs problems at most (see `exitResult?.report.timeline`), but all to a log of your own,
-  /// ``LifecycleInterface/log(to:)``, which is replaced when this is set.
+  /// A mock logs problems at most (see `exitResult?.report.timeline`), but everything to a log of your own,
+  /// ``LifecycleInterface/log(to:)``. Setting this replaces such a log.
   public var logging: LifecycleLogging {
     get {
       interfaces.value { if case .log(let logging, _) = $0 { logging } else { nil } } ?? .problems

@@ -2,8 +2,8 @@
 /// One way in which a daemon is controlled or observed from outside: signals, systemd, the log, a probe's file.
 ///
 /// An interface that is not in ``LifecycleConfiguration/interfaces`` does not exist for the daemon. Without systemd,
-/// its interfaces do nothing. The product `DaemonLifecycleFiles` has files for probes; of all interfaces a mock has
-/// only these and an explicit descriptor.
+/// its interfaces do nothing. Files for probes are in `DaemonLifecycleFiles`; a mock has these, a lease and a numbered
+/// descriptor, besides signals and a log.
 public struct LifecycleInterface: Sendable {
   /// The role of an interface, which is known before it is connected.
   package enum Role: Sendable {
@@ -49,7 +49,7 @@ public struct LifecycleInterface: Sendable {
     Self("log", .log(logging, nil))
   }
 
-  /// A log of one's own, in place of the journal and standard error: for JSON lines in a container, or swift-log.
+  /// A custom log, in place of the journal and standard error: for JSON lines in a container, or swift-log.
   ///
   /// ```swift
   /// configuration.interfaces.append(
@@ -60,13 +60,13 @@ public struct LifecycleInterface: Sendable {
   ///   })
   /// ```
   ///
-  /// It receives all that the journal would: problems, warnings, each transition, the timeline of each stop. <doc:UsingWithSwiftPackages>
-  /// has both.
+  /// It receives all that the journal would: problems, warnings, each transition, the timeline of each stop.
+  /// <doc:UsingWithSwiftPackages> has examples.
   ///
-  /// The handler is called for one entry at a time, in order, on a thread of its own, and may block. An entry for which
-  /// it throws, or which it has not taken within a second, is written to standard error; so is what a third signal or
-  /// the exit grace cuts off, with the line that says so. `run` and `runAndExit` wait for the last entries, a second
-  /// and a half at most. A mock has the interface, too.
+  /// The handler is called for one entry at a time, in order, on a thread of its own, and may block. If it throws for
+  /// an entry, or has not taken it within a second, the entry is written to standard error; so are entries that a third
+  /// signal or the exit grace cuts off, with the line that reports that. `run` and `runAndExit` wait for the last
+  /// entries, a second and a half at most. A mock has the interface, too.
   ///
   /// - Parameter handler: Takes an entry, whose members need `import DaemonSystemd`.
   public static func log(

@@ -14,7 +14,7 @@ public protocol LifecycleNotification: Sendable {}
 /// await lifecycle.post(CacheInvalidated(key: "users"))
 /// ```
 ///
-/// The package's own notifications do not conform, so only the lifecycle can send them.
+/// The package's own notifications do not conform, since the lifecycle alone sends them. Do not extend them to conform.
 public protocol CustomNotification: LifecycleNotification {}
 
 /// A notification that the lifecycle itself delivers; custom types conform to ``CustomNotification``.
@@ -55,7 +55,7 @@ public struct DidEnterBackground: StandardNotification {
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
-/// State should be saved: what must outlive the process should be on disk when the hook returns.
+/// State should be saved: all that must outlive the process should be on disk when the hook returns.
 public struct ShouldSaveState: StandardNotification {
   /// The cause, the time and the hook's deadline.
   public let context: LifecycleContext

@@ -29,13 +29,12 @@ public enum LifecycleRequest: Sendable {
   case pressure
   /// Check the observers' health, beside other deliveries.
   case checkHealth
-  /// Log each hook that is running: whose it is, for how long it has run, and when its deadline is. It changes nothing,
-  /// and waits for nothing.
+  /// Log each running hook: its observer, its time so far, and its deadline. It changes nothing, and waits for nothing.
   case describe
-  /// Deliver a custom notification. The cause of one that a signal posts names the signal and its sender.
+  /// Deliver a custom notification. If a signal posts it, the cause names the signal and its sender.
   indirect case post(any CustomNotification)
-  /// Terminate. The second such signal cancels the hooks that do not save, the third ends the process at once: see
-  /// ``LifecycleConfiguration/escalationDelay``.
+  /// Terminate. A second such signal cancels the hooks that do not save, and a third ends the process; a signal that
+  /// follows too soon does not count: see ``LifecycleConfiguration/escalationDelay``.
   case terminate
 
   /// Pause for the operator's reason, ``BackgroundReason/operator``.

@@ -31,8 +31,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     public enum AbandonedAt: Sendable, Hashable {
       /// It did not begin, since its actor was busy. It will not be called any more.
       case waitingForExecutor
-      /// It had begun, and was running. The hook of a class that is isolated to the main actor may also have waited
-      /// for that.
+      /// It had begun, and was running. A hook of a class on the main actor may also have waited for that actor.
       case running
     }
 
@@ -47,7 +46,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
       case outOfTime
       /// No thread was free to run it on in time.
       case noThread
-      /// A stop has overtaken the delivery. Where the hook was called, its end is in the stop's report.
+      /// A stop has overtaken the delivery. If the hook was called before, its end is in the stop's report.
       case overtaken
       /// An earlier hook for the foreground did not complete, so this work did not begin.
       case earlierHookFailed
@@ -153,11 +152,11 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     self.entries = entries
   }
 
-  /// What was delivered, by its name in the journal (`LIFECYCLE_EVENT`), for a metric: `background`, `reload`, `terminate`;
-  /// `delivered` of a report that joins others, or that a post in a hook has returned.
+  /// The event, by its name in the journal (`LIFECYCLE_EVENT`), for a metric: `background`, `reload`, `terminate`;
+  /// `delivered` in a report that joins others, or that a post in a hook returned.
   public var event: String { wholeSpan.event }
 
-  /// The time from the request of a stop, or from the first hook of other events, to the end of the last hook.
+  /// The time from a stop's request, or another event's first hook, to the end of the last hook.
   public var duration: Duration { wholeSpan.duration }
 
   /// The event as a whole, made from its entries where it is not known.
