@@ -5,8 +5,8 @@ public import FoundationEssentials
 import Synchronization
 
 extension LifecycleObservable {
-  /// Adds an observer that saves a value on ShouldSaveState, and at an interval if one is given: otherwise as the form
-  /// for bytes of `DaemonLifecycleState`.
+  /// Adds an observer that saves a value on ShouldSaveState, and at an interval if one is given. Otherwise it works as
+  /// the form for bytes in `DaemonLifecycleState`.
   ///
   /// ```swift
   /// let store = try CodableStateStore<Bookmark>(StateStore())
@@ -34,7 +34,7 @@ extension LifecycleObservable {
 /// ```
 ///
 /// The default format is JSON with sorted keys. A state that can't be decoded is an error and is not overwritten: each
-/// save throws it until the file was repaired or set aside.
+/// save throws that error until the file is repaired or set aside.
 ///
 /// Safe to use from any thread. Calls block their thread, as those of the store do.
 public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
@@ -62,7 +62,7 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
       decode: { _, bytes in try decoder.decode(Value.self, from: Data(bytes)) })
   }
 
-  /// Makes a store of a value in a custom format, or of one that has older versions.
+  /// Makes a store of a value in a custom format, or in a format with older versions.
   ///
   /// ```swift
   /// try CodableStateStore<Bookmark>(StateStore(version: 2)) {
@@ -111,7 +111,7 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
     return (stored, value)
   }
 
-  /// Loads the last value as `StateStore.loadOrSetAside(_:)` does; one that can't be decoded is set aside, too.
+  /// Loads the last value as `StateStore.loadOrSetAside(_:)` does; a value that can't be decoded is set aside, too.
   ///
   /// - Throws: The errors of ``load()``.
   public func loadOrSetAside(_ warn: (String) -> Void) throws(StateError) -> Value? {

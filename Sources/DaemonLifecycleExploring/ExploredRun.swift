@@ -35,7 +35,7 @@ public final class ExploredRun: Sendable {
   /// let disk = FakeDisk(fails: { run.shouldFail("disk full") })
   /// ```
   ///
-  /// - Parameter what: What fails, for the description of a run.
+  /// - Parameter what: The failure, for the description of a run.
   public func shouldFail(_ what: String) -> Bool {
     let fails = choices.withLock { $0.fails() }
     if fails { note("\"\(what)\" fails") }

@@ -24,19 +24,19 @@ extension MockLifecycleSubject {
   /// wrong if the check throws, or if a hook or work in the foreground does not end in time, or fails although no fake
   /// did. A crash leaves the choices of its run in the file `explored-PID-…` in `$TMPDIR`, else in `/tmp`.
   ///
-  /// Code that waits for the real clock, Dispatch, a thread or an executor of its own can't be explored; as a rule it
-  /// is noticed, and reported. See <doc:ExploringADaemon>.
+  /// Code that waits for the real clock, Dispatch, a thread or an executor of its own can't be explored; as a rule this
+  /// is detected and reported. See <doc:ExploringADaemon>.
   ///
   /// - Parameters:
-  ///   - events: The most events of a run, besides its end. Default 3.
+  ///   - events: The largest number of events in a run, besides its end. Default 3.
   ///   - duration: How long to explore. Default 5 s.
-  ///   - runs: The most runs, for a test in CI that does the same on a fast machine and a slow one. Default: any number.
+  ///   - runs: The largest number of runs, for a CI test that does the same on fast and slow machines. Default: any number.
   ///   - requests: Events besides those of the signal map, sleep and wake-up, and memory pressure.
   ///   - configuration: The settings of the daemon. Default: problems are not logged.
   ///   - seed: The same seed makes the same choices. Default 0.
   ///   - text: Choices to repeat, from an error or a file, instead of exploring. Default `nil`.
   ///   - daemon: Sets the daemon up, and returns its check. It must not share state with other runs.
-  /// - Returns: What was explored, in words.
+  /// - Returns: A summary of the exploration.
   /// - Throws: An error with a description of the run, and a text to replay it; the error of the set-up; an error if
   ///   this version of Swift can't be explored, or another tool sets the runtime's hooks; `CancellationError`.
   @discardableResult
@@ -105,7 +105,7 @@ extension MockLifecycleSubject {
   }
 }
 
-/// A summary of an exploration that has found nothing.
+/// A summary of an exploration that found nothing wrong.
 public struct Exploration: Sendable, CustomStringConvertible {
   /// How many runs there were.
   public internal(set) var runs = 0
@@ -117,7 +117,7 @@ public struct Exploration: Sendable, CustomStringConvertible {
   var situations: [String: Set<String>] = [:]
 
   /// `665 runs, 24,509 choices; events arrived in so many situations: pause 13, reload 11, terminate 10; 73 runs ended
-  /// before any time had passed`. A situation is the state, and the hook that was running. One with 0 was never sent.
+  /// before any time had passed`. A situation is the state with the running hook. An event with 0 was never sent.
   public var description: String {
     let events = situations.sorted { $0.key < $1.key }.map { "\($0) \($1.count)" }
     return "\(runs) runs, \(choices) choices; events arrived in so many situations: "

@@ -72,10 +72,10 @@ extension LifecycleInterface {
   /// // livenessProbe: { exec: { command: [/mydaemon, --probe, alive] } }
   /// ```
   ///
-  /// Swift's global executor, the main actor (if anything runs on it) and the observers' `checkHealth` hooks are
-  /// checked every three quarters of 30 s, or of systemd's `WatchdogSec=` if that is less; after a failure in half of
-  /// that. While all are healthy, the file's time is updated twice as often. The file is created after the launch,
-  /// and updated in the background too; during the termination without a check, since the stop has its own limit.
+  /// Swift's global executor, the main actor (if anything runs on it) and the observers' `checkHealth` hooks are checked
+  /// every three quarters of 30 s, or of systemd's `WatchdogSec=` if that is less; after a failure, again in half of that
+  /// time. While all are healthy, the file's time is updated twice as often. The file is created after the launch, and
+  /// updated in the background too. The termination updates it without a check, since the stop has its own limit.
   ///
   /// It is not removed at the end: only its age counts. The probe should allow for 60 s or more, since a failed probe
   /// ends the container.

@@ -3,7 +3,7 @@ public import DaemonLifecycle
 public import Foundation
 
 extension LifecycleObservable {
-  /// Delivers what is posted to a `NotificationCenter` as notifications of the lifecycle, until the returned token is
+  /// Delivers the posts of a `NotificationCenter` as notifications of the lifecycle, until the returned token is
   /// released or cancelled.
   ///
   /// ```swift
@@ -16,18 +16,18 @@ extension LifecycleObservable {
   /// ```
   ///
   /// The closure runs on the poster's thread, perhaps with the poster's locks held, so it should only read the
-  /// notification. The value that it makes is queued, and its hooks are called later, in the order of the posts. An
-  /// error that it throws is a failed hook of `NotificationAdopter` in a report, and in the log. Once the termination has
-  /// begun, nothing more is delivered, as with `post`. May be called from any thread.
+  /// notification. The returned notification is queued, and its hooks are called later, in the order of the posts. An
+  /// error of the closure is a failed hook of `NotificationAdopter` in a report, and in the log. Once the termination
+  /// has begun, nothing more is delivered, as with `post`. May be called from any thread.
   ///
-  /// A notification whose `object` is one of the lifecycle's, as of those that a bridge posts, is not passed to the
-  /// closure. So whatever a bridge posts is not adopted, under any name and by any lifecycle; and what is adopted, a
-  /// custom notification, no bridge posts.
+  /// Notifications whose `object` is a notification of the lifecycle, such as a bridge's, are not passed to the
+  /// closure. So a bridge's posts are never adopted, under any name or by any lifecycle, and adopted notifications,
+  /// which are custom, are posted by no bridge.
   ///
   /// - Parameters:
   ///   - name: The name of the notifications to adopt; `nil` for every name.
   ///   - center: The centre to observe. Default: the default centre.
-  ///   - make: Makes the lifecycle's notification; `nil` for one that is not to be delivered.
+  ///   - make: Makes the lifecycle's notification; `nil` to deliver none.
   /// - Returns: A token that ends the adoption when it is cancelled or released.
   public func adopt<N: CustomNotification>(
     _ name: Notification.Name?, from center: NotificationCenter = .default,

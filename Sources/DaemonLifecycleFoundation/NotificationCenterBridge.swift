@@ -9,10 +9,10 @@ extension LifecycleObservable {
   /// let bridge = lifecycle.bridge()
   /// ```
   ///
-  /// Each is posted under `Notification.Name.daemon(_:)` of its type, with the value as `object`. The bridge consists of
-  /// two observers, which are notified last: one above all phases on the way up, one below all phases on the way down.
-  /// So it posts after all other hooks have run, and the time of the centre's observers is in the report, as that of
-  /// `NotificationsOnTheWayUp` and `NotificationsOnTheWayDown`. Added late, it posts what late observers receive.
+  /// Each is posted under `Notification.Name.daemon(_:)` of its type, with the value as `object`. The bridge consists of two
+  /// observers, which are notified last: one above all phases on the way up, one below all phases on the way down. So it posts
+  /// after all other hooks have run. The report has the time of the centre's observers, as that of `NotificationsOnTheWayUp`
+  /// and `NotificationsOnTheWayDown`. A bridge that is added late posts the notifications of late observers.
   ///
   /// The centre's observers run in the hook, one after another, on a thread of the subject: never on Swift's cooperative
   /// pool, and within the hook's deadline. If one blocks longer, the hook is abandoned, as any hook is, and the lifecycle

@@ -3,7 +3,7 @@ public import DaemonLifecycle
 public import DaemonSystemd
 import Synchronization
 
-/// A lease, which one daemon of several holds while it is the active one. A command, the *elector*, decides which.
+/// The right to be the active one of several daemons. A command, the *elector*, decides which of them has it.
 ///
 /// ```swift
 /// let lease = Lease(
@@ -20,11 +20,11 @@ import Synchronization
 /// }
 /// ```
 ///
-/// The first line that the elector prints means "you are active", and has the ``token``; its end means "you are not".
-/// Before that line and after that end the daemon is in the background. The elector runs while nothing else keeps the
-/// daemon there, and is run again 0.1 to 2 s after it has ended. It receives SIGTERM when the daemon has saved its
-/// state: in a stop, before the machine sleeps, and in a pause for another reason, such as an operator's. It also ends with the
-/// daemon, however that ends. While an abandoned hook still runs, the lease is kept until the hook or the process ends.
+/// The first line that the elector prints means "you are active", and has the ``token``; the elector's end means "you are
+/// not". Before that line and after that end the daemon is in the background. The elector runs while nothing else keeps the
+/// daemon there. 0.1 to 2 s after its end it is run again. It receives SIGTERM when the daemon has saved its state: in a
+/// stop, before the machine sleeps, and in a pause for another reason, such as an operator's. It also ends with the daemon,
+/// however that ends. While an abandoned hook still runs, the lease is kept until the hook or the process ends.
 ///
 /// A lease is not a lock: a process that was stopped, or whose network was cut, may go on for a while after another has
 /// begun. Its writes must be fenced: see <doc:RunningOnSeveralMachines>.
@@ -50,7 +50,7 @@ public final class Lease: Sendable {
   /// Makes a lease. Nothing runs before the daemon's launch.
   ///
   /// - Parameters:
-  ///   - name: What the lease is about, in the status and the journal.
+  ///   - name: The lease's name in the status and the journal.
   ///   - command: The elector and its arguments. Its program is searched for in `PATH`. Its standard input is a pipe that
   ///     ends with the daemon, and its standard error is the daemon's. It inherits no other descriptor, no signal mask or
   ///     disposition, and no variable that is meant for the daemon alone, such as `NOTIFY_SOCKET`.
@@ -70,8 +70,8 @@ public final class Lease: Sendable {
 
   /// The token that the elector has printed, to fence writes with; `nil` while the lease is not held.
   ///
-  /// After a loss it is `nil` at once: work in the foreground may find that before its pause, and the pause's save has
-  /// no token. In a stop, and in a pause for another reason, it stays until the elector is ended, after the save.
+  /// After a loss it is `nil` at once, also for work whose pause has not begun and for the pause's save. In a stop, and
+  /// in a pause for another reason, it stays until the elector is ended, after the save.
   public var token: String? { current.token }
 
   @inline(never) var current: State {
@@ -120,10 +120,10 @@ public final class Lease: Sendable {
 }
 
 extension LifecycleInterface {
-  /// A lease: the daemon is in the background while it does not hold it.
+  /// A lease: the daemon is in the background while it does not hold the lease.
   ///
   /// A lease is for one subject at a time; a second one stays in the background. A mock does not run the command:
-  /// `grant(token:)` and `revoke()` of `DaemonLifecycleTesting` take its place. When a daemon gives its lease up for a
+  /// `grant(token:)` and `revoke()` of `DaemonLifecycleTesting` take its place. When a daemon gives up its lease for a
   /// pause, its `token` becomes `nil` before another daemon may have one.
   ///
   /// Under systemd the unit needs `KillMode=mixed`, which is checked at the start over D-Bus: with systemd's default the

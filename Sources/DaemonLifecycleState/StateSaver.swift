@@ -12,17 +12,17 @@ extension LifecycleObservable {
   /// ```
   ///
   /// ShouldSaveState is delivered on each pause, before a reload and before the end. A save that fails is in the report
-  /// of its delivery. The observer's name is `StateSaver`, with that of the store, if it has one: `StateSaver orders`.
+  /// of its delivery. The observer's name is `StateSaver`, with the store's name, if that has one: `StateSaver orders`.
   ///
-  /// The subject retains the observer, like every one, and that the store with its lock. In a hook the closure runs and
-  /// the disk is waited for on the subject's threads, unless the closure is isolated elsewhere.
+  /// The subject retains the observer, and the observer retains the store with its lock. In a hook the closure runs,
+  /// and the disk is waited for, on the subject's threads, unless the closure is isolated elsewhere.
   ///
   /// - Parameters:
-  ///   - store: The store. Load from it first; a save by a store that has not loaded loads before it saves. If the
-  ///     loaded state can't be used, add no saver, or have `bytes` throw: it would replace that by the daemon's.
+  ///   - store: The store. Load from it first; otherwise its first save loads. If the loaded state can't be used, add
+  ///     no saver, or have `bytes` throw: a save would replace that state by the daemon's.
   ///   - interval: The time between two additional saves, on the subject's clock. Default `nil`: none.
   ///   - phase: Its place in the order. Default `.standard`.
-  ///   - bytes: Makes the bytes of each save. An error that it throws is the hook's, and the old state is kept.
+  ///   - bytes: Makes the bytes of each save. Its error is the hook's, and the old state is kept.
   /// - Returns: The observer, to save at other times.
   @discardableResult public func addStateSaver(
     _ store: StateStore, every interval: Duration? = nil, phase: LifecyclePhase = .standard,

@@ -17,15 +17,15 @@ import Synchronization
 /// is damaged. The files are `NAME.0` and `NAME.1`, which alternate, `.NAME.new` and `NAME.lock`. Only this user can
 /// access them (mode 0600).
 ///
-/// Only one store at a time can have a state. Until it is closed or deallocated, opening another one, in this process
-/// or another, throws `inUse`.
+/// Only one store at a time can have a state. Until that store is closed or deallocated, opening another, in this
+/// process or another, throws `inUse`.
 ///
 /// Safe to use from any thread. Calls wait for each other and for the disk: keep them off Swift's cooperative pool. In a
 /// class's hook, which has a thread of the subject, they are fine. `CodableStateStore` in `DaemonLifecycleCodable` stores
 /// values, and ``StateSaver`` saves on ShouldSaveState.
 ///
-/// A store keeps three descriptors open, among them the file of the next save, so that one save at least succeeds when
-/// the process has no descriptor left.
+/// A store keeps three descriptors open, among them the file of the next save: at least one save succeeds when the
+/// process has no descriptor left.
 ///
 /// It requires a file system with a reliable `fsync`, such as ext4, XFS and btrfs. A tmpfs loses its files when the
 /// machine stops, and some network file systems have no locks.
@@ -55,7 +55,7 @@ public final class StateStore: Sendable {
   /// - Parameters:
   ///   - name: The beginning of the files' names: letters, digits, '.', '-' and '_', not '.' first, at most 200
   ///     characters. Default `state`.
-  ///   - version: The version of the program's format; that of a loaded state may be older. Default 1.
+  ///   - version: The version of the program's format; a loaded state may have an older one. Default 1.
   ///   - limit: The largest size of a state, in bytes. Default 64 MiB.
   ///   - environment: The environment to read the variable from. Default: this process's.
   /// - Throws: `noStateDirectory`, `inUse`, or an error about the directory.
@@ -115,7 +115,7 @@ public final class StateStore: Sendable {
   /// Loads the newest state that is intact; returns `nil` when there is none.
   ///
   /// Check ``StoredState/broken``: if a file is damaged, this may be the state before the last. Check
-  /// ``StoredState/version`` if the program's format has had others.
+  /// ``StoredState/version`` if the program's format has had other versions.
   ///
   /// - Throws: `allBroken`, `newerVersion`, `newerFormat`, `unusable`, `notAFile`, `tooLong`, or a failed call. Nothing
   ///   is changed then, and ``save(_:)`` throws the same error until the files are repaired or set aside.
@@ -140,8 +140,8 @@ public final class StateStore: Sendable {
   /// Loads the last state, or the one before it if the last is damaged. If neither is intact, sets the files aside and
   /// returns `nil`. Calls `warn` with a sentence about each damaged file.
   ///
-  /// Only errors that another attempt would not resolve are handled in this way. A state that is in use, too new, owned
-  /// by another user or temporarily unreadable is not changed, and the error is thrown.
+  /// Other errors, which another attempt may resolve, are thrown: a state that is in use, too new, owned by another
+  /// user or temporarily unreadable is not changed.
   ///
   /// - Throws: The errors of ``load()``.
   public func loadOrSetAside(_ warn: (String) -> Void) throws(StateError) -> StoredState? {
@@ -175,8 +175,8 @@ public final class StateStore: Sendable {
   ///
   /// - Parameter bytes: The new state.
   /// - Throws: The errors of `load()` in that case; `noSpace`, `readOnly`, `tooLong`, `unusable`, `inUse` when the lock
-  ///   file was removed and another store has the lock, or a failed call. The old state is kept. Only if the last step
-  ///   fails, which makes the file's name durable, may the next `load()` return the new one.
+  ///   file was removed and another store has the lock, or a failed call. The old state is kept. If only the last step
+  ///   fails (fsync of the directory), the next `load()` may return either state.
   public func save(_ bytes: [UInt8]) throws(StateError) {
     _ = try save(bytes, unlessUnchanged: false)
   }

@@ -58,11 +58,11 @@ public final class FakeServiceManager: Sendable {
   /// The state of the service according to the messages so far.
   public var service: ServiceState { receiver.update { $0.rules.service } }
 
-  /// Waits for the next message, or for the next with a given field or that satisfies a condition, and skips the
-  /// messages before it. It does not block a thread of Swift's pool.
+  /// Waits for the next message, or the next with a given field or condition, and skips the messages before it. It does
+  /// not block a thread of Swift's pool.
   ///
   /// - Parameters:
-  ///   - field: A field with its value, `READY=1`, or the name of one, `READY`. Default `nil`: any message.
+  ///   - field: A field with its value, `READY=1`, or a field's name, `READY`. Default `nil`: any message.
   ///   - timeout: How long to wait. Default 10 s.
   ///   - matches: The condition. Default: none.
   /// - Returns: The message.

@@ -32,8 +32,8 @@ public final class MockLifecycleSubject: LifecycleObservable {
   private let harness: Harness
   private let patience: Duration
 
-  /// Makes a mock in a given state. In the state `.launching` ``launch()`` launches it; in the foreground or the
-  /// background its test's first event does. A mock in the background is paused (`BackgroundReason.operator`).
+  /// Makes a mock in a given state. In the state `.launching`, ``launch()`` launches it; in the foreground or the
+  /// background, the test's first event does. A mock in the background is paused (`BackgroundReason.operator`).
   ///
   /// A service manager receives the messages for systemd, beginning with the launch. The mock is passed the descriptors
   /// that the manager has stored at this moment, so two mocks are two runs of a daemon.
@@ -44,7 +44,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
   ///     90 s. Default: problems are not logged.
   ///   - serviceManager: The stand-in for systemd. Default: none.
   ///   - patience: How long, in real time, a test waits while no hook begins or ends. Default 10 s.
-  ///   - seed: Decides what is random in a daemon, such as the `spread` of ticks. Default 0.
+  ///   - seed: Decides all that is random in a daemon, such as the `spread` of ticks. Default 0.
   public convenience init(
     state: LifecycleState = .foreground,
     configuration: LifecycleConfiguration = LifecycleConfiguration(logging: .off),
@@ -147,8 +147,8 @@ public final class MockLifecycleSubject: LifecycleObservable {
     return report(since: 0, Self.cause)
   }
 
-  /// Returns when every hook has ended and the daemon is in the foreground with all of its observers. Throws where it is
-  /// not.
+  /// Waits until every hook has ended, and throws unless the daemon is then in the foreground with all of its
+  /// observers.
   nonisolated(nonsending) public func waitUntilInForeground() async throws(PendingError) {
     let report = try await waitUntilSettled()
     if core.isReady { return }

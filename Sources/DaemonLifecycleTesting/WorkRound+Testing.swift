@@ -5,6 +5,6 @@ extension WorkRound {
   /// Makes a round for a test of code that takes one. Its time is real.
   public convenience init() { self.init(clock: nil) }
 
-  /// Marks a round that a test has made as ending. Further calls have no effect, nor has one for a daemon's round.
+  /// Marks a test's round as ending. Further calls have no effect, nor has a call for a daemon's round.
   public func end() { if clock == nil { for handler in beginEnding() { handler() } } }
 }

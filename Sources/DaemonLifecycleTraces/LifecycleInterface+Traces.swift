@@ -12,9 +12,9 @@ extension LifecycleInterface {
   /// ```
   ///
   /// The threads are not interrupted: the kernel says where each waits (proc_pid_syscall(5)), and the call frame
-  /// information of the code leads from there to its callers. So a thread that runs is not found, and a hook that is
-  /// suspended has no thread. Functions that the optimizer has inlined, or that end in a tail call, have no frame. In a
-  /// stripped program the places are offsets, for addr2line(1). Where /proc is not accessible, nothing is logged.
+  /// information of the code leads from there to its callers. So a running thread is not found, and a suspended hook
+  /// has no thread. Functions that the optimizer has inlined, or that end in a tail call, have no frame. In a stripped
+  /// program the places are offsets, for addr2line(1). Where /proc is not accessible, nothing is logged.
   ///
   /// It needs a few milliseconds for each thread, on a thread of the subject's own. It works on x86-64; for arm64 it
   /// was compiled, but not run.

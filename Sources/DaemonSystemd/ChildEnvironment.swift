@@ -11,8 +11,8 @@ extension ServiceEnvironment {
     "WATCHDOG_PID", "WATCHDOG_USEC", "FDSTORE",
   ]
 
-  /// Returns the environment for a child process: all variables except those that are meant for this process only, such
-  /// as `NOTIFY_SOCKET`, `LISTEN_FDS` and `WATCHDOG_USEC`, and those that are not UTF-8, which would be altered.
+  /// Returns the environment for a child process: all variables except those for this process only, such as
+  /// `NOTIFY_SOCKET`, `LISTEN_FDS` and `WATCHDOG_USEC`, and variables that are not UTF-8, which would be altered.
   ///
   /// ``ChildProcess`` has an example.
   ///

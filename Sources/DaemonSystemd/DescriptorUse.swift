@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-/// The use that a daemon requires a descriptor for, whatever its address family.
+/// The use for which a daemon requires a descriptor, whatever its address family.
 #if hasAttribute(nonexhaustive)
   @nonexhaustive
 #endif

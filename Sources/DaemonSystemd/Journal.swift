@@ -3,7 +3,7 @@ import CLinux
 
 /// A function that writes lines for systemd's journal.
 public enum Journal {
-  /// Writes a line on standard error: with its priority where that is the journal's, elsewhere after the program's name.
+  /// Writes a line on standard error: with its priority if the journal reads it, else after the program's name.
   ///
   /// ```swift
   /// Journal.writeLine("Could not read \(source)", .error)

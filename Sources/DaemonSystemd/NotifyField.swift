@@ -15,15 +15,15 @@ public enum NotifyField: Sendable, Hashable {
   case ready
   /// `STOPPING=1` (217): the service is stopping. Since 259 this is final.
   case stopping
-  /// `RELOADING=1` and `MONOTONIC_USEC=` (217, 253): a reload has begun, at this time of `CLOCK_MONOTONIC`,
-  /// which must be later than the signal that requested it; by default when it is sent. The manager then waits for
+  /// `RELOADING=1` and `MONOTONIC_USEC=` (217, 253): a reload has begun at this time of `CLOCK_MONOTONIC`, by default
+  /// when this is sent. It must be later than the signal that requested the reload. The manager then waits for
   /// ``ready``.
   case reloading(at: Duration? = nil)
   /// `STATUS=` (233): a line that `systemctl status` shows. It is escaped as by ``VisibleText/line(_:)``, and cut
   /// to fit the message. An empty text clears it.
   case status(String)
   /// `EXTEND_TIMEOUT_USEC=` (236): starting, stopping or reloading may take this long from now, if the configured limit
-  /// ends sooner. It must be repeated within each interval.
+  /// ends sooner. Repeat it within each interval.
   case extendTimeout(Duration)
   /// `WATCHDOG=1`: a watchdog ping.
   case watchdog

@@ -8,8 +8,8 @@ import CLinux
 /// try notify.send([.ready, .status("Serving")])
 /// ```
 ///
-/// Without a service manager nothing is sent, which is no error (see ``hasServiceManager``), so a daemon needs no
-/// special case for a start by hand.
+/// Without a service manager nothing is sent, and that is no error: a start by hand needs no special case (see
+/// ``hasServiceManager``).
 ///
 /// A message that was sent is in the manager's queue, but may not be accepted: the manager drops messages of processes
 /// that `NotifyAccess=` does not admit, with a line in the journal, and ignores unknown fields. ``barrier(timeout:)``
@@ -52,7 +52,7 @@ public struct NotifySocket: Sendable {
   ///
   /// - Parameters:
   ///   - fields: At least one field, none of them twice, since systemd would read only one. All together may have at
-  ///     most 4096 bytes, which is what systemd reads; a status is sent last and cut to fit.
+  ///     most 4096 bytes, systemd's limit; a status is sent last and cut to fit.
   ///   - timeout: How long to wait while the manager's queue is full. Default 5 s. With `.zero` it does not block, and
   ///     a full queue is the error `EAGAIN`: use that on a thread that must not block.
   /// - Throws: `invalidArgument` for fields that can't be sent, `system` when a system call fails, `timedOut`.

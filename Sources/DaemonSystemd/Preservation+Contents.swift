@@ -3,7 +3,7 @@ import Synchronization
 
 // The descriptors and bytes that the last run has left.
 extension Preservation {
-  /// Returns the names with a prefix of the descriptors that are not taken yet, each once. Default: all names.
+  /// Returns the names of the descriptors that are not taken yet, each once: those with a prefix, by default all.
   public func names(prefix: String = "") -> [String] {
     passed.names.filter { $0.hasPrefix(prefix) }
   }

@@ -37,11 +37,11 @@ import Synchronization
 ///
 /// **Room.** A full store drops new descriptors, with no more than a line in the journal. So the stored descriptors are
 /// counted here, and exceeding the limit is the error `storeFull`. The manager also removes descriptors whose peer has
-/// hung up, which is noticed here only when they are forgotten. Listening and datagram sockets that were passed are
-/// assumed to come from a socket unit, and are not counted: if the daemon has stored one itself, preserve it again
+/// hung up, which is detected here only when they are forgotten. Listening and datagram sockets that were passed are
+/// assumed to come from a socket unit, and are not counted: if the daemon has stored such a socket, preserve it again
 /// after each start, before others. All other passed descriptors are counted, even a file of `OpenFile=` or a FIFO of a
-/// socket unit: forget that once you have taken it, to free its place. A descriptor that the manager has keeps its
-/// name: to give it another, forget the old one first.
+/// socket unit: forget such a descriptor once you have taken it, to free its place. A descriptor that the manager has
+/// keeps its name: to give it another, forget the old one first.
 ///
 /// **Descriptors.** With a store, three descriptors are reserved, and again after each use. So a daemon that has no
 /// descriptor left can still forget, preserve bytes, wait for a barrier and exit.

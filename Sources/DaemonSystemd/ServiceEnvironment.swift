@@ -90,7 +90,7 @@ public struct ServiceEnvironment: Sendable {
 
   /// Whether a service manager has started this process and supervises it.
   ///
-  /// It is true with a `NOTIFY_SOCKET` that is an address, and with an `INVOCATION_ID` that is not one inherited from a
+  /// It is true with a `NOTIFY_SOCKET` that is an address, and with an `INVOCATION_ID` that was not inherited from a
   /// parent. A `NOTIFY_SOCKET` that is no address, such as the number that an old Finit sets, is ignored.
   public var isSupervised: Bool {
     if (try? notifySocket) != nil { return true }
@@ -102,7 +102,7 @@ public struct ServiceEnvironment: Sendable {
   /// Whether systemd requests that this run logs more than usual (`DEBUG_INVOCATION`, systemd 257): the unit has
   /// `RestartMode=debug`, and an attempt to start it has failed.
   ///
-  /// It is true for `1`, which is what systemd sets. A value other than that and `0` is one of the ``problems``.
+  /// It is true for `1`, systemd's value. Any value but `1` and `0` is one of the ``problems``.
   public var isDebugInvocation: Bool { self["DEBUG_INVOCATION"] == "1" }
 
   /// Whether systemd has executed this process itself, rather than a parent of it (`SYSTEMD_EXEC_PID`, systemd 248).
@@ -167,7 +167,7 @@ public struct ServiceEnvironment: Sendable {
 
   // Each throws `malformedVariable` when a path is not absolute (systemd 244).
 
-  /// The directories of `StateDirectory=`, in /var/lib: what has to survive. Empty when there are none.
+  /// The directories of `StateDirectory=`, in /var/lib, for data that has to survive. Empty when there are none.
   public var stateDirectories: [String] {
     get throws(SystemdError) { try directories(in: "STATE_DIRECTORY") }
   }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Functions that escape text of unknown origin, such as that of an error, so that it is safe on a terminal and in a
-/// log.
+/// Functions that escape text of unknown origin, such as an error's, to make it safe on a terminal and in a log.
 ///
 /// ```swift
 /// let answer = "refused\n<0>all is well\u{1b}[2J"

@@ -17,15 +17,15 @@ extension LifecycleObservable {
   /// Each run is a *round*. Rounds never overlap: a resume waits for a body that is late to end. A round begins only when
   /// every hook before it has completed its `willEnterForeground`; otherwise the next resume or reload tries again.
   ///
-  /// A body that returns by itself is run again after the next resume, and until then the log and the status say that it
-  /// has ended. Make in the round what ends with it: a pause ends a stream that the body waits for, and a stream that was
-  /// made once, outside of the body, has no more elements for the next round.
+  /// A body that returns by itself is run again after the next resume; until then the log and the status report its
+  /// end. Make streams inside the body: a pause finishes the stream that the body waits for, and a stream made outside
+  /// has nothing for the next round.
   ///
-  /// An error that the body throws ends the daemon, with status 1 or that of an ``ExitStatusError``. After a pause or a
-  /// stop has cancelled the body, an error is in that report and has no other effect.
+  /// An error of the body ends the daemon, with status 1 or that of an ``ExitStatusError``. Once a pause or a stop has
+  /// cancelled the body, its error is in that report and has no other effect.
   ///
-  /// The lifecycle retains the body until the daemon has ended. Servers, and other work that has something to finish, use
-  /// the form whose body takes the ``WorkRound``, which has the parameters. A tick of ``ticks(every:spread:)`` is progress.
+  /// The lifecycle retains the body until the daemon has ended. Servers, and other work with something to finish, use the form
+  /// whose body takes the ``WorkRound``; it describes the parameters. A tick of ``ticks(every:spread:)`` counts as progress.
   public func addForeground(
     name: String? = nil, phase: LifecyclePhase = .standard, restarting policy: RestartPolicy? = nil,
     stallsAfter: Duration? = nil, mayIdle: Bool = false, mayReturn: Bool = false,
@@ -50,32 +50,32 @@ extension LifecycleObservable {
   /// }
   /// ```
   ///
-  /// With a limit, a pause, the machine's sleep or a stop marks the round as ending, as its part of DidEnterBackground, and waits
-  /// for the body. The body should then close idle connections and answer the requests that it is working on
-  /// (``WorkRound/untilEnding(_:)``). A body that still runs after the limit is cancelled, and the report names
-  /// it; the exit status of a stop is then 124. A second terminating signal cancels it at once.
+  /// With a limit, a pause, the machine's sleep or a stop marks the round as ending, at the body's place in
+  /// DidEnterBackground, and waits for the body. The body should then close idle connections and answer the requests
+  /// that it is working on (``WorkRound/untilEnding(_:)``). A body that still runs after the limit is cancelled, and
+  /// the report names it; the exit status of a stop is then 124. A second terminating signal cancels it at once.
   ///
-  /// Otherwise it works as the one whose body does not take the round.
+  /// Otherwise it works as the form whose body does not take the round.
   ///
   /// - Parameters:
   ///   - name: The body's name in reports and logs. Default: its file and line.
   ///   - phase: Its place in the order; the servers of one concurrent phase finish together.
-  ///   - limit: How long the body may take to finish, in place of ``LifecycleConfiguration/hookTimeout``. A stop
-  ///     shortens it to the time that is left before the save, and a sleep to the time that logind grants. A limit that
-  ///     can't be kept is logged as soon as that is known. Default `nil`: the body is cancelled as the round ends.
+  ///   - limit: How long the body may take to finish, in place of ``LifecycleConfiguration/hookTimeout``. A stop shortens
+  ///     it to the time that is left before the save, and a sleep to the time that logind grants. If a stop can't grant the
+  ///     limit, a warning is logged after the launch. Default `nil`: the body is cancelled as the round ends.
   ///   - policy: When the body is run again after an error. Default `nil`: the error ends the daemon.
-  ///   - readyWithin: How long the body may take until it calls ``WorkRound/reportReady()``. `READY=1` and the next
-  ///     phase wait for it, and the daemon is ready only while the body is: not while it waits to be run again, nor once it
-  ///     has returned. A launch in which it is not ready in time, or ends, has failed; after a pause it is tried again, and
-  ///     one that is only slow goes on, unless it has a policy. Default `nil`: it is ready as it begins.
-  ///   - stallsAfter: After how long without progress (``WorkRound/reportProgress()``) the body is run again, if it
-  ///     has a policy; without one the daemon is not healthy, and its watchdog is not pinged, until it goes on. A pause
-  ///     stops the clock. At least 10 ms; other times below zero count as zero. Default `nil`: never.
-  ///   - mayIdle: Whether the body may wait for any time for a tick, an element of `untilEnding(of:)` or a result of
-  ///     ``WorkRound/untilEnding(_:)``: `stallsAfter` is then the limit of the work between two waits. Default
-  ///     `false`, since a queue whose connection is dead looks like an empty one.
-  ///   - mayReturn: Whether the body is expected to return by itself, which is then not said, and counts as ready. Default
-  ///     `false`.
+  ///   - readyWithin: How long the body may take to call ``WorkRound/reportReady()``. `READY=1` and the next phase wait
+  ///     for that call. The daemon is ready only while the body is: not while the body waits to be run again, nor once
+  ///     it has returned. If it is not ready in time, or ends, the launch has failed. After a pause the body is tried
+  ///     again, or goes on if it is only slow and has no policy. Default `nil`: ready as it begins.
+  ///   - stallsAfter: The time without progress (``WorkRound/reportProgress()``) after which the body is run again, if it
+  ///     has a policy. Without a policy the daemon is unhealthy, and its watchdog is not pinged, until there is progress. A
+  ///     pause stops the clock. At least 10 ms; in other parameters a time below zero counts as zero. Default `nil`: never.
+  ///   - mayIdle: Whether the body may wait any length of time for a tick, an element of `untilEnding(of:)` or a result
+  ///     of ``WorkRound/untilEnding(_:)``: `stallsAfter` then limits the work between two waits. Default `false`, since
+  ///     a queue with a dead connection looks like an empty one.
+  ///   - mayReturn: Whether the body is expected to return. Its return is then not reported, and it counts as ready.
+  ///     Default `false`.
   ///   - file: The file of the default name.
   ///   - line: The line of the default name.
   ///   - body: The work, in a new task for each round.
@@ -105,12 +105,12 @@ extension LifecycleObservable {
   /// ```
   ///
   /// It begins when all observers have finished launching, before anything enters the foreground. A stop ends it when
-  /// everything else has paused, before state is saved: that is its only round. Its begin is an entry of
-  /// ``DidFinishLaunching`` in the launch's report, its end one of ``WillTerminate`` in the stop's, if it still
+  /// everything else has paused, before state is saved: that is its only round. The launch's report has its beginning,
+  /// as an entry of ``DidFinishLaunching``; the stop's report has its end, as one of ``WillTerminate``, if it still
   /// runs then.
   ///
-  /// Otherwise it works as `addForeground`: an error ends the daemon, or has the body run again. Work after which the
-  /// daemon is to end calls ``terminate(because:exitStatus:)`` as its last statement: a stop may cancel it at once.
+  /// Otherwise it works as `addForeground`: an error ends the daemon, or the body is run again. Work that should end
+  /// the daemon calls ``terminate(because:exitStatus:)`` as its last statement: a stop may cancel it at once.
   public func addTask(
     name: String? = nil, phase: LifecyclePhase = .standard, restarting policy: RestartPolicy? = nil,
     stallsAfter: Duration? = nil, mayIdle: Bool = false, mayReturn: Bool = false,
@@ -148,9 +148,9 @@ extension LifecycleObservable {
   /// try await lifecycle.foreground { try await consumer.run() }
   /// ```
   ///
-  /// - Throws: The error that the body throws, and that no restart follows; not after a pause or a stop has cancelled
-  ///   it, when the error is in that report and has no other effect. `CancellationError` when the calling task is
-  ///   cancelled. ``LifecycleError/foregroundInSetUp`` in the set-up of `runAndExit`, for which the launch waits: write
+  /// - Throws: The body's error, unless a restart follows. Once a pause or a stop has cancelled the body, its error is
+  ///   in that report and has no other effect. `CancellationError` when the calling task is cancelled.
+  ///   ``LifecycleError/foregroundInSetUp`` in the set-up of `runAndExit`, since the launch waits for that: write
   ///   `addForeground` there.
   nonisolated(nonsending) public func foreground(
     name: String? = nil, phase: LifecyclePhase = .standard, restarting policy: RestartPolicy? = nil,
@@ -169,8 +169,8 @@ extension LifecycleObservable {
   ///
   /// Cancelling the calling task cancels the body without letting it finish.
   ///
-  /// - Throws: The error that the body throws, except in a round that is ending, when it is in the report of the pause
-  ///   or the stop. `CancellationError` when the calling task is cancelled.
+  /// - Throws: The body's error; that of a round that is ending is in the report of the pause or the stop instead.
+  ///   `CancellationError` when the calling task is cancelled.
   nonisolated(nonsending) public func foreground(
     name: String? = nil, phase: LifecyclePhase = .standard, draining limit: Duration? = nil,
     restarting policy: RestartPolicy? = nil, readyWithin: Duration? = nil,

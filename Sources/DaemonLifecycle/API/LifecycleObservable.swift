@@ -11,9 +11,9 @@ import Synchronization
 /// }
 /// ```
 ///
-/// The subject and the mock share the implementation of all members. These may be called from any thread and hook.
+/// The subject and the mock share the implementation of all members. Any thread and hook may call them.
 ///
-/// It is not to be conformed to: a type that wraps one of them has it as a property.
+/// Do not conform to it: a type that wraps a subject or a mock keeps that as a property.
 public protocol LifecycleObservable: AnyObject, Sendable {
   /// The implementation of all other members, for the package's own use.
   @_documentation(visibility: internal)
@@ -26,8 +26,8 @@ extension LifecycleObservable {
   /// The daemon's current state.
   public var state: LifecycleState { core.lifecycleState }
 
-  /// The reasons for being in the background. A hook of a pause finds those that have led to it, also the machine's
-  /// sleep; a daemon returns to the foreground when there are none.
+  /// The reasons for being in the background, the machine's sleep among them. A hook of a pause finds the pause's
+  /// reasons here. When none is left, the daemon returns to the foreground.
   ///
   /// ```swift
   /// let isOperators = lifecycle.backgroundReasons.contains(.operator)
@@ -36,8 +36,8 @@ extension LifecycleObservable {
     Set(core.state.withLock { $0.machine.registry.backgroundReasons })
   }
 
-  /// Whether the daemon is in the foreground with all that belongs there, and not about to leave it: what the readiness
-  /// file shows, for a health check over HTTP.
+  /// Whether the daemon is in the foreground with all of its observers and work, and not about to leave it: for a
+  /// health check over HTTP. The readiness file shows the same.
   ///
   /// ```swift
   /// router.get("healthz") { _, _ in
@@ -55,23 +55,23 @@ extension LifecycleObservable {
   /// }
   /// ```
   ///
-  /// It is the result of the last check, at once: false once one has failed, as by a `checkHealth` that throws or takes
-  /// longer than its limit, or when Swift's executors have not answered for 30 s, or the watchdog's period. Reading it
-  /// begins the next check, unless the last one began less than 5 s ago. It is true until the launch has ended, and in a
-  /// stop, which has its own limit.
+  /// It returns the result of the last check at once. A check fails when a `checkHealth` throws or takes longer than
+  /// its limit, or when Swift's executors have not answered for 30 s, or the watchdog's period. Reading it begins the
+  /// next check, unless the last one began less than 5 s ago. It is true until the launch has ended, and in a stop,
+  /// which has its own limit.
   public var isHealthy: Bool { core.isHealthy }
 
   /// The clock of all deadlines: `CLOCK_MONOTONIC`, or a mock's virtual clock. Use it for sleeps in hooks too.
   public var clock: LifecycleClock { core.clock }
 
-  /// A text of the daemon's own, shown after its state in `systemctl status`. Default `nil`: none.
+  /// A custom text, shown after the daemon's state in `systemctl status`. Default `nil`: none.
   ///
   /// ```swift
   /// lifecycle.statusText = "42 clients"  // foreground since … (launch); 42 clients
   /// ```
   ///
-  /// It is shown on one line, with control characters escaped, cut to 200 bytes. Of several changes within a second the
-  /// last is sent, and sooner with the status of a pause, a save or a reload. A pause does not clear it.
+  /// It is shown on one line, with control characters escaped, cut to 200 bytes. Of several changes within a second
+  /// only the last is sent. The status of a pause, a save or a reload sends it sooner. A pause does not clear it.
   public var statusText: String? {
     get { core.state.withLock { $0.machine.status.text } }
     set { core.handle(.status(newValue)) }
@@ -89,9 +89,9 @@ extension LifecycleObservable {
   /// lifecycle.addObserver(orders, name: "orders", timeout: .seconds(30))
   /// ```
   ///
-  /// All hooks whose protocols the observer's type adopts are called. One that is added after the launch receives
-  /// DidFinishLaunching and, in the foreground, WillEnterForeground. Adding an observer twice does nothing. One without a
-  /// hook is reported as a failed launch.
+  /// All hooks whose protocols the observer's type adopts are called. An observer that is added after the launch
+  /// receives DidFinishLaunching and, in the foreground, WillEnterForeground. Adding an observer twice does nothing. An
+  /// observer without a hook is reported as a failed launch.
   ///
   /// - Parameters:
   ///   - observer: A class or an actor that adopts the protocols of its hooks.
@@ -109,7 +109,8 @@ extension LifecycleObservable {
 
   /// Adds an observer without retaining it: for objects with a shorter life than the daemon's, such as connections.
   ///
-  /// Otherwise it works as ``addObserver(_:name:phase:timeout:)``, named after its type. It is removed when deallocated.
+  /// Otherwise it works as ``addObserver(_:name:phase:timeout:)``, with no number in its default name. It is removed
+  /// when deallocated.
   public func addObserver(
     weakly observer: some LifecycleObserver, name: String? = nil,
     phase: LifecyclePhase = .standard, timeout: Duration? = nil
@@ -119,9 +120,9 @@ extension LifecycleObservable {
 
   /// Removes everything that an observer, or an owner, has registered.
   ///
-  /// No hook of it begins after this returns, and one that has begun is not interrupted. A hook of an actor begins on the
-  /// actor, so that none follows a removal there. Any other begins as it is called: one that another thread is entering
-  /// at this moment, or that waits for a global actor, has begun.
+  /// No hook of it begins after this returns, and a hook that has begun is not interrupted. An actor's hook begins on
+  /// the actor, so none follows a removal there. Any other hook has begun once it is called, even if another thread is
+  /// just entering it, or it still waits for a global actor.
   public func removeObserver(_ observerOrOwner: AnyObject) { core.remove(owner: observerOrOwner) }
 
   /// Calls `body` for each notification of one type until the returned token is released or cancelled.
@@ -137,8 +138,8 @@ extension LifecycleObservable {
   ///   - timeout: How long it may take. Default: the phase's timeout, else the configuration's.
   ///   - file: The file of the default name.
   ///   - line: The line of the default name.
-  ///   - body: The hook: an error that it throws is in the report. It is called in its own isolation, or on a thread of
-  ///     the subject if it has none.
+  ///   - body: The hook. Its error is in the report. It is called in its own isolation, or on a thread of the subject
+  ///     if it has none.
   /// - Returns: A token that ends the observation when it is cancelled or released.
   public func observe<N: LifecycleNotification>(
     _ type: N.Type, name: String? = nil, phase: LifecyclePhase = .standard,
@@ -198,7 +199,7 @@ extension LifecycleObservable {
   ///
   /// - Parameters:
   ///   - type: The type of the notification.
-  ///   - count: The size of the buffer for a slow consumer; when it is full, the oldest are dropped. Default 16.
+  ///   - count: The size of the buffer for a slow consumer; when it is full, the oldest notifications are dropped. Default 16.
   public func notifications<N: LifecycleNotification>(
     of type: N.Type, bufferingNewest count: Int = 16
   ) -> AsyncStream<N> {
@@ -214,11 +215,11 @@ extension LifecycleObservable {
 
   /// Delivers a custom notification, and returns when every hook for it has ended.
   ///
-  /// The delivery waits for its turn, but not where that would wait for the poster. It is delivered at once, beside what is
-  /// under way or held, if it is posted in a hook, whose deadline its hooks have then; in work in the foreground that a
-  /// pause, or the foreground, waits for; and once its task is cancelled. In the set-up of `runAndExit` this returns at once,
-  /// with an empty report, and the notification is delivered after the launch. After the termination has begun, its hooks are not
-  /// called; they are reported as `skipped(.overtaken)`.
+  /// The delivery waits for its turn, unless that would wait for the poster. In these cases it begins at once, beside
+  /// other deliveries and in spite of a hold: in a hook, within its deadline; in work in the foreground that a pause,
+  /// or the foreground, waits for; and once the poster's task is cancelled. In the set-up of `runAndExit` this returns
+  /// at once, with an empty report, and the notification is delivered after the launch. Once the termination has begun,
+  /// no hook is called; all are reported as `skipped(.overtaken)`.
   ///
   /// - Returns: What each hook did.
   @discardableResult
@@ -247,20 +248,19 @@ extension LifecycleObservable {
     core.receive(LifecycleEvent(.resume(for: reason)))
   }
 
-  /// Requests ShouldSaveState, and returns at once. Once a stop has begun to pause the daemon, the stop's own save is it.
+  /// Requests ShouldSaveState, and returns at once. Once a stop has begun to pause the daemon, its own save counts.
   public func saveState() { core.receive(LifecycleEvent(.saveState)) }
 
   /// Requests ShouldSaveState and ShouldReload, and returns at once.
   public func reload() { core.receive(LifecycleEvent(.reload)) }
 
-  /// Requests the termination, and returns at once. Unlike a signal, a second call does not escalate; in the
-  /// ``LifecycleConfiguration/stopDelay`` of an earlier request it gives the status.
+  /// Requests the termination, and returns at once. Unlike a signal, a second call does not escalate. In the
+  /// ``LifecycleConfiguration/stopDelay`` of an earlier request without a status, it sets the status.
   ///
   /// - Parameters:
-  ///   - reason: The cause that reports, systemd's status and the journal show, such as `the disk is full`. Default:
-  ///     `a call`.
-  ///   - exitStatus: The status to exit with, from 1 to 255, as for an error that work in the foreground throws; another
-  ///     counts as 1. 0 and `nil`, the default: that of the hooks.
+  ///   - reason: The cause in reports, systemd's status and the journal, such as `the disk is full`. Default: `a call`.
+  ///   - exitStatus: The status to exit with, from 1 to 255, as for an error that work throws; any other counts as 1. 0
+  ///     and `nil`, the default: the status that the hooks give.
   public func terminate(because reason: String? = nil, exitStatus: Int32? = nil) {
     core.harness?.didCall("terminate()")
     let cause = LifecycleCause(
@@ -269,10 +269,10 @@ extension LifecycleObservable {
     core.receive(LifecycleEvent(.terminate, cause: cause))
   }
 
-  /// Holds deliveries back until the token is cancelled or released: for start-up code that must not be interrupted.
+  /// Postpones deliveries until the token is cancelled or released: for start-up code that must not be interrupted.
   ///
-  /// What was requested meanwhile is then delivered in order. A delivery that has begun goes on. The launch and the
-  /// termination are not held back.
+  /// Requests that arrive meanwhile are then delivered in order. A delivery that has begun goes on. The launch and the
+  /// termination are not postponed.
   public func holdDeliveries() -> LifecycleToken { core.hold() }
 
   /// Returns the systemd job that terminates the service, such as a restart or a stop.
@@ -285,8 +285,8 @@ extension LifecycleObservable {
   /// }
   /// ```
   ///
-  /// The job is read over the bus when a drain, and when the termination, begins, which takes about a millisecond. Before
-  /// that the result is `nil`, at once.
+  /// The job is read over the bus, in about a millisecond, when a drain or the termination begins. Before that the
+  /// result is `nil`, at once.
   ///
   /// - Parameter limit: How long to wait for the answer. Default 1 s. In a hook, no longer than until its deadline.
   /// - Returns: The job, whose members need `import DaemonSystemd`; `nil` when systemd did not request the end, as
@@ -322,8 +322,8 @@ extension LifecycleObservable {
   ///
   /// - Parameters:
   ///   - interval: The time between two ticks; at least a nanosecond.
-  ///   - spread: The first tick, and all others with it, is later by a random time below this, anew for each loop: so
-  ///     many daemons that are started, or resumed, together do not poll in the same second. In a mock the `seed` and the
+  ///   - spread: Delays the first tick, and with it all others, by a random time below this, another one for each loop:
+  ///     many daemons that start, or resume, together then do not poll in the same second. In a mock the `seed` and the
   ///     order of the loops decide. Default zero.
   /// - Returns: A sequence that throws `CancellationError` when its task is cancelled.
   public func ticks(

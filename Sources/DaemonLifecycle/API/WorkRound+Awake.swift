@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 extension WorkRound {
-  /// Runs `operation`, and asks logind to refuse the machine's sleep, and its shutdown, until it ends: UIKit's background
-  /// task.
+  /// Runs `operation`, and asks logind to refuse the machine's sleep, and its shutdown, until it ends, like UIKit's
+  /// background task.
   ///
   /// ```swift
   /// try await round.keepingAwake(because: "writes the backup") {
@@ -10,11 +10,11 @@ extension WorkRound {
   /// ```
   ///
   /// It takes a block lock, for which it waits a second at most. `systemd-inhibit --list` shows it, with the reason; operations
-  /// that run at the same time share one lock, with the reason of the first. Each of the two needs a right of its own; one that
-  /// is denied, or a logind that is away, is logged once, and the operation runs all the same. In a mock there is no lock.
+  /// that run at the same time share one lock, with the reason of the first. Sleep and shutdown need a right each. A denied
+  /// right, or a logind that is away, is logged once, and the operation runs all the same. In a mock there is no lock.
   ///
-  /// logind does not refuse everything: a closed lid is stronger (`LidSwitchIgnoreInhibited=`), `systemctl --force`, and before
-  /// systemd 257 root's commands. A lock delays nothing but the machine: a pause or a stop of the daemon still cancels the round.
+  /// A closed lid (`LidSwitchIgnoreInhibited=`), `systemctl --force` and, before systemd 257, root's commands are
+  /// stronger than a lock. A lock holds only the machine: a pause or a stop of the daemon still cancels the round.
   /// Source: org.freedesktop.login1(5), `Inhibit`; logind.conf(5).
   nonisolated(nonsending) public func keepingAwake<T>(
     because reason: String, _ operation: nonisolated(nonsending) () async throws -> T

@@ -17,7 +17,7 @@ extension LifecycleConfiguration {
   ///
   /// - Parameters:
   ///   - name: The name of the variable, whose value is a whole number of seconds: `30`.
-  ///   - preStop: How long the container's `preStop` hook takes at most, which runs before SIGTERM. Default 0.
+  ///   - preStop: How long the container's `preStop` hook, which runs before SIGTERM, takes at most. Default 0.
   ///   - environment: The environment to read. Default: this process's.
   /// - Returns: The new timeout; `nil`, with nothing changed, when the variable is not set.
   /// - Throws: ``LifecycleError/invalidGracePeriod(name:value:reason:)`` when the value is empty, not a whole number, zero,

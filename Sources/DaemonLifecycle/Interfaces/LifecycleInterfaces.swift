@@ -9,13 +9,13 @@
 /// let lifecycle = LifecycleSubject(configuration: configuration)
 /// ```
 ///
-/// The order does not matter. A list of your own begins with ``plain`` or ``standard``: one without signals handles
-/// none, which is logged at the start.
+/// The order does not matter. Begin a list of your own with ``plain`` or ``standard``: a list without signals handles
+/// none, and the start logs that.
 public struct LifecycleInterfaces: Sendable, ExpressibleByArrayLiteral {
   /// No two are of one kind and about the same file or unit.
   package private(set) var all: [LifecycleInterface] = []
 
-  /// Makes a list of the interfaces that are named; of two of one kind, the last.
+  /// Makes a list of these interfaces; of two of one kind, the last.
   public init(arrayLiteral interfaces: LifecycleInterface...) {
     for interface in interfaces { append(interface) }
   }
@@ -30,13 +30,13 @@ public struct LifecycleInterfaces: Sendable, ExpressibleByArrayLiteral {
   /// Signals and the log only: for a second subject of a process.
   public static var plain: Self { [.signals(), .log()] }
 
-  /// Adds an interface, in place of the one of its kind, and about the same file or unit, if there is one.
+  /// Adds an interface. It replaces an interface of its kind that is about the same file or unit.
   public mutating func append(_ interface: LifecycleInterface) {
     remove(interface)
     all.append(interface)
   }
 
-  /// Removes the interface of a kind, and about a file or unit, whatever its other parameters.
+  /// Removes the interface of this kind, about this file or unit, whatever its other parameters.
   public mutating func remove(_ interface: LifecycleInterface) {
     all.removeAll { $0.isSame(as: interface) }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 public import DaemonSystemd
 
-/// An entry of the log, as a handler of one's own receives it: ``LifecycleInterface/log(to:)``.
+/// An entry of the log, as a custom handler receives it: ``LifecycleInterface/log(to:)``.
 ///
 /// Its text and its fields are made when they are read, each time: a handler that drops entries by their priority formats
 /// nothing.
@@ -39,8 +39,8 @@ public struct LifecycleLogEntry: Sendable {
       ? makeText() : VisibleText.excerpt(VisibleText.line(makeText()), limit: 4000, end: 1000)
   }
 
-  /// The fields that the journal would have, such as `MESSAGE_ID` and `LIFECYCLE_EVENT`; a name may occur again.
-  /// <doc:RunningUnderSystemd> lists them.
+  /// The fields that the journal would have, such as `MESSAGE_ID` and `LIFECYCLE_EVENT`; a name may occur more than
+  /// once. <doc:RunningUnderSystemd> lists them.
   public var fields: [(name: String, value: String)] {
     (messageID.map { [("MESSAGE_ID", "\($0)")] } ?? []) + makeFields()
   }

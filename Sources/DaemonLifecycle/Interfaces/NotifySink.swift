@@ -98,10 +98,10 @@ extension LifecycleInterface {
   /// `READY=1`, `RELOADING=1`, `STOPPING=1` and `EXTEND_TIMEOUT_USEC=` are sent, and in `STATUS=` the state, its time and
   /// cause, the progress of a slow stop, and problems. Source: sd_notify(3).
   ///
-  /// - Parameter watchdog: Whether the watchdog of `WatchdogSec=` is pinged, as long as Swift's global executor, the main
-  ///   actor (where anything runs on it) and the observers' `checkHealth` hooks respond. Default true. All are checked
-  ///   every three quarters of that time, and once more after three eighths when one fails: systemd ends a daemon that
-  ///   hangs after at most one and a half times `WatchdogSec=`.
+  /// - Parameter watchdog: Whether the watchdog of `WatchdogSec=` is pinged, as long as Swift's global executor, the
+  ///   main actor (where anything runs on it) and the observers' `checkHealth` hooks respond. Default true. All are
+  ///   checked every three quarters of `WatchdogSec=`, and after a failure once more, three eighths of it later:
+  ///   systemd ends a hanging daemon after at most one and a half times `WatchdogSec=`.
   public static func serviceManager(watchdog: Bool = true) -> Self {
     Self("service manager", .service) { wiring in
       // A malformed address is among the problems of the environment.

@@ -51,13 +51,13 @@ extension LifecycleInterface {
   ///   })
   /// ```
   ///
-  /// A request that it sends before the launch has ended is handled after that. An error that it throws is logged, and the
-  /// daemon goes on without it. A mock does not have it: `mock.send` takes its place.
+  /// A request that arrives before the launch has ended is handled after that. An error of `work` is logged, and the
+  /// daemon goes on without the interface. A mock does not have the interface: `mock.send` takes its place.
   ///
   /// - Parameters:
   ///   - name: The cause that reports show.
-  ///   - work: It begins when the daemon starts, in a task that is cancelled when the daemon has ended, and goes on during
-  ///     pauses.
+  ///   - work: Sends the requests. It begins when the daemon starts, goes on during pauses, and is cancelled when the
+  ///     daemon has ended.
   public static func requests(
     from name: String,
     _ work:

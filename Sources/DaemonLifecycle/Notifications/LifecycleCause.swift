@@ -63,8 +63,8 @@ public struct LifecycleCause: Sendable, Equatable, CustomStringConvertible {
     if case .signal(let signal, _, _) = origin { signal } else { nil }
   }
 
-  /// The process that has sent the signal, as the kernel says it: 0 is the kernel itself, and -1 a process outside of
-  /// this one's pid namespace. `nil` without a signal, or where a sender only claims to be that process.
+  /// The process that sent the signal, according to the kernel: 0 is the kernel itself, and -1 a process outside of
+  /// this one's pid namespace. `nil` without a signal, or where only the sender says who it is.
   @inline(never)
   public var senderPID: Int32? {
     switch origin {
@@ -74,7 +74,7 @@ public struct LifecycleCause: Sendable, Equatable, CustomStringConvertible {
     }
   }
 
-  /// The real user of that process; `nil` in the same cases, and of the kernel, as for Ctrl-C.
+  /// The real user of that process; `nil` in the same cases, and if the kernel sent it, as for Ctrl-C.
   @inline(never)
   public var senderUID: UInt32? {
     if case .signal(_, .process(_, let uid), _) = origin { uid } else { nil }

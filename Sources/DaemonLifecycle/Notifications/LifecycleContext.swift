@@ -31,15 +31,15 @@ public struct LifecycleContext: Sendable {
   /// The time that is left until the deadline; never negative.
   public var timeRemaining: Duration { max(.zero, call.now.duration(to: deadline.time)) }
 
-  /// Whether the hook is still part of the delivery. False once it has ended or was abandoned: a hook that resumes
-  /// after that must not act any more.
+  /// Whether the hook is still part of the delivery: false once it has ended or was abandoned. A hook that wakes up
+  /// then must do nothing more.
   public var isCurrent: Bool { call.deadline != nil }
 
   /// Moves the hook's deadline to a later time.
   ///
   /// While the daemon terminates without a service manager, the deadline can't exceed
   /// ``LifecycleConfiguration/stopTimeout``. With a service manager, the stop is extended (`EXTEND_TIMEOUT_USEC=`),
-  /// unless a second signal arrived. It has no effect for a hook that was cancelled or abandoned, and outside of a
+  /// unless a second signal arrived. It has no effect after the hook was cancelled or abandoned, and outside of a
   /// delivery.
   ///
   /// - Parameter extra: The additional time.

@@ -22,8 +22,8 @@ public protocol LifecycleObserver: AnyObject, Sendable {}
 public protocol LaunchObserver: LifecycleObserver {
   /// Opens files and connections, and restores state.
   ///
-  /// An error ends the daemon: a hook that may fail catches its errors. After one, the observer receives no
-  /// ShouldSaveState, since it would overwrite the state that it failed to restore. Of an observer that is added after the
+  /// An error ends the daemon: a hook that may fail catches its errors. After an error the observer receives no
+  /// ShouldSaveState, which would overwrite the state that it failed to restore. If the observer was added after the
   /// launch, the error is logged, and the observer receives nothing more.
   func didFinishLaunching(_ notification: DidFinishLaunching) async throws
 }
@@ -43,7 +43,7 @@ public protocol BackgroundObserver: LifecycleObserver {
 
 /// Receives ShouldSaveState when state is to be saved.
 public protocol SaveObserver: LifecycleObserver {
-  /// Saves what must outlive the process.
+  /// Saves all that must outlive the process.
   ///
   /// It is called when the daemon enters the background, before a reload and before the end. A second terminating
   /// signal does not cancel it.
@@ -52,7 +52,7 @@ public protocol SaveObserver: LifecycleObserver {
 
 /// Receives ShouldReload when the configuration is to be read again.
 public protocol ReloadObserver: LifecycleObserver {
-  /// Reads the configuration again. When the new one is invalid, throw an error and keep the old one.
+  /// Reads the configuration again. If the new one is invalid, throw an error and keep the old one.
   func shouldReload(_ notification: ShouldReload) async throws
 }
 
@@ -70,7 +70,7 @@ public protocol WakeUpObserver: LifecycleObserver {
 
 /// Receives DidReceivePressure when memory is short.
 public protocol PressureObserver: LifecycleObserver {
-  /// Frees what can be obtained again, such as caches.
+  /// Frees memory that can be filled again, such as caches.
   func didReceivePressure(_ notification: DidReceivePressure) async throws
 }
 
@@ -81,7 +81,7 @@ public protocol HealthObserver: LifecycleObserver {
   /// After an error, or when the hook does not return in time, no watchdog ping is sent. systemd ends the daemon when
   /// it receives none within `WatchdogSec=`.
   ///
-  /// The hook is called every three quarters of that time, and once more after three eighths when it has failed. So one
+  /// The hook is called every three quarters of that time, and after a failure once more, three eighths later. So one
   /// failed check has no consequence, but two in a row do.
   ///
   /// It does not wait for other deliveries: a class's hook may run at the same time as another hook of the observer.

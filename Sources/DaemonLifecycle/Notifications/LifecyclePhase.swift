@@ -9,8 +9,8 @@
 /// ```
 ///
 /// Within a phase, observers are notified in the order in which they were added, and in reverse on the way down. The
-/// members of a concurrent phase are notified at the same time, so that stopping them takes as long as the slowest, not
-/// as long as all together. Of two phases with the same order the concurrent one is the higher.
+/// members of a concurrent phase are notified at the same time, so stopping them takes as long as the slowest, not as
+/// long as all together. Of two phases with the same order the concurrent one is the higher.
 public struct LifecyclePhase: Sendable, Hashable {
   let order: Int
   /// Whether its members are notified at the same time.
@@ -18,7 +18,7 @@ public struct LifecyclePhase: Sendable, Hashable {
   /// How long each hook of its members may take; `nil` for the configuration's.
   let timeout: Duration?
 
-  /// Makes a phase. Those with the same order and concurrency are the same phase.
+  /// Makes a phase. Phases with the same order and concurrency are the same phase.
   ///
   /// - Parameters:
   ///   - order: The position among the phases. Lower phases are notified first on the way up.

@@ -2,8 +2,8 @@
 extension AsyncSequence where Self: Sendable, Element: Sendable {
   /// Returns the elements until the round is ending: then the wait for the next one is cancelled, and the loop ends.
   ///
-  /// An element that arrives at that moment is returned. What an `AsyncStream` or an `AsyncThrowingStream` has buffered is
-  /// returned too, as long as the body may finish; it takes no new elements then. Of other sequences, nothing is.
+  /// An element that arrives at that moment is returned. An `AsyncStream` or an `AsyncThrowingStream` also returns its
+  /// buffered elements, as long as the body may finish, but takes no new ones. Other sequences return nothing more.
   ///
   /// Many sequences, these two among them, end for good when a wait for an element is cancelled: create them within the
   /// round.

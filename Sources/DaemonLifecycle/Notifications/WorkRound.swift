@@ -2,7 +2,7 @@
 import DaemonSystemd
 import Synchronization
 
-/// One run of a body, which learns from it when it has to finish.
+/// One run of a body. It tells the body when to finish.
 ///
 /// The round is *ending* once a pause, the machine's sleep or a stop has begun. Being marked as ending cancels nothing:
 ///
@@ -16,7 +16,7 @@ import Synchronization
 /// }
 /// ```
 ///
-/// A round that is ending stays in that state: after a resume there is a new one. Safe to use from any task and thread.
+/// A round that is ending stays so: a resume begins a new round. Safe to use from any task and thread.
 public final class WorkRound: Sendable {
   private struct State {
     var isEnding = false
@@ -63,7 +63,7 @@ public final class WorkRound: Sendable {
   }
   @inline(never) func bodyEnded() { state.withLock { $0.isOver = true } }
 
-  /// Says that the body is ready, as a server is that listens: needed with `readyWithin:`, and after
+  /// Reports that the body is ready, such as a server that listens: needed with `readyWithin:`, and after
   /// ``reportNotReady(because:)``. Other calls have no effect.
   ///
   /// ```swift
@@ -77,7 +77,7 @@ public final class WorkRound: Sendable {
   /// ```
   public func reportReady() { setReadiness(lack: nil) }
 
-  /// Says that the body goes on and is not ready, until ``reportReady()``: a database is down, or a queue is too long.
+  /// Reports that the body goes on but is not ready, until ``reportReady()``: a database is down, or a queue is too long.
   ///
   /// ```swift
   /// for try await _ in lifecycle.ticks(every: .seconds(5)) {
@@ -88,10 +88,10 @@ public final class WorkRound: Sendable {
   /// }
   /// ```
   ///
-  /// The daemon is not ready meanwhile: ``LifecycleObservable/isReady``, the readiness file and `NOTIFY_FD` say so, and the
-  /// log and the status give the reason. It stays in the foreground, and healthy. A launch that waits for the body goes on
-  /// waiting. A reason ends with its round; work that is `restarting` keeps it until it runs again. <doc:NotReadyForAWhile>
-  /// says when not to call it.
+  /// The daemon is not ready meanwhile: ``LifecycleObservable/isReady``, the readiness file and `NOTIFY_FD` show that,
+  /// and the log and the status give the reason. It stays in the foreground, and healthy. A launch that waits for the
+  /// body goes on waiting. A reason ends with its round; `restarting` work keeps the reason until it runs again.
+  /// <doc:NotReadyForAWhile> tells when not to call this.
   public func reportNotReady(because reason: String) {
     setReadiness(lack: VisibleText.excerpt(reason))
   }
@@ -107,10 +107,10 @@ public final class WorkRound: Sendable {
     if let change { tellReadiness(lack, change) }
   }
 
-  /// Says that the work goes on, for work that was added with `stallsAfter`: a job is done, a message was answered.
+  /// Reports progress, for work that was added with `stallsAfter`: a job is done, a message was answered.
   ///
-  /// Elements that are taken through `untilEnding(of:)`, and results of ``untilEnding(_:)``, count by themselves. It
-  /// takes some 50 ns, and no lock.
+  /// Elements of `untilEnding(of:)` and results of ``untilEnding(_:)`` count automatically. A call takes some 50 ns,
+  /// and no lock.
   public func reportProgress() {
     if let clock { progress.store(clock.now.time.nanoseconds, ordering: .relaxed) }
   }
@@ -175,8 +175,8 @@ public final class WorkRound: Sendable {
   /// ```
   ///
   /// - Parameter operation: The wait, which runs in its own task. It is not begun when the round is ending already.
-  /// - Returns: The operation's result, even when it returns at the moment at which the round ends, so that no job that
-  ///   was taken is lost. `nil` when it was cancelled, or not begun.
+  /// - Returns: The operation's result, even if it returns just as the round ends: no job that was taken is lost. `nil`
+  ///   when the operation was cancelled, or not begun.
   /// - Throws: The error that the operation throws, except the `CancellationError` at the end of the round.
   nonisolated(nonsending) public func untilEnding<T: Sendable>(
     _ operation: @escaping @Sendable () async throws -> T?
@@ -207,7 +207,7 @@ public final class WorkRound: Sendable {
     return result
   }
 
-  /// Runs `operation`, which has a time to finish once the round is ending: for a job that can be handed back.
+  /// Runs `operation`, with a time limit once the round is ending: for a job that can be handed back.
   ///
   /// ```swift
   /// while let job = try await round.untilEnding({ try await queue.next() }) {
@@ -218,8 +218,8 @@ public final class WorkRound: Sendable {
   ///
   /// - Parameters:
   ///   - limit: How long the operation may go on, on the lifecycle's clock, from the moment at which the round is
-  ///     ending. Then it is cancelled and waited for. Keep it shorter than the time for draining,
-  ///     which a stop shortens: where ten seconds are usual for a stop, as in a container, to less than three.
+  ///     ending. Then it is cancelled and waited for. Keep the limit shorter than the time for draining. A stop
+  ///     shortens that: to less than three seconds where a stop has the usual ten, as in a container.
   ///   - operation: The work, which runs in its own task.
   /// - Returns: Whether the operation returned; false when it was cancelled and threw.
   /// - Throws: The error that the operation throws, unless it was cancelled.
@@ -262,7 +262,7 @@ public final class WorkRound: Sendable {
   ///   - operation: The work. It goes on when the handler has been called.
   ///   - handler: Called at most once, on any thread, with no lock held. It must not block. It may close a listener,
   ///     for example.
-  /// - Returns: The operation's result; what it throws is thrown.
+  /// - Returns: The operation's result; its error is thrown.
   nonisolated(nonsending) public func withEndingHandler<T>(
     _ operation: nonisolated(nonsending) () async throws -> T,
     onEnding handler: @escaping @Sendable () -> Void

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// An error that determines the exit status of the daemon that it ends: thrown by the set-up of
-/// ``LifecycleSubject/runAndExit(configuration:_:)``, by a hook of the launch or by work. A hook of the stop
-/// ends nothing: the status is 70 then, whatever it throws.
+/// ``LifecycleSubject/runAndExit(configuration:_:)``, by a hook of the launch or by work. A hook of the stop ends
+/// nothing: whatever it throws, the status is 70.
 ///
 /// ```swift
 /// struct BadConfiguration: ExitStatusError, CustomStringConvertible {

@@ -15,8 +15,8 @@ public enum LifecycleError: ExitStatusError, Sendable, Hashable, CustomStringCon
   case alreadyStarted
   /// An observer of this type adopts no hook protocol.
   case noHook(String)
-  /// `foreground { … }` was awaited in the set-up of `runAndExit` or `run`: it would return at the end of a daemon that is
-  /// launched when the set-up has returned. Write `addForeground { … }` there.
+  /// `foreground { … }` was awaited in the set-up of `runAndExit` or `run`. It returns at the daemon's end, and the
+  /// launch waits for the set-up. Write `addForeground { … }` there.
   case foregroundInSetUp
   /// The variable for the grace period of a stop is malformed.
   case invalidGracePeriod(name: String, value: String, reason: String)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// When a body that threw is run again, and how many failures are tolerated: a parameter of `addForeground` and `addTask`.
+/// How soon, and how often, a body that threw is run again: a parameter of `addForeground` and `addTask`.
 public struct RestartPolicy: Sendable {
   let initialDelay: Duration
   let maximumDelay: Duration
   let maximumFailures: Int?
   let period: Duration
 
-  /// A policy whose delays double, each shortened at random by up to a half, so that many instances do not restart at
+  /// A policy with delays that double. Each is shortened at random by up to a half: many instances do not restart at
   /// the same time.
   ///
   /// With the defaults, a body that fails at once each time goes on for 46 s to 93 s: it outlives a database's restart.

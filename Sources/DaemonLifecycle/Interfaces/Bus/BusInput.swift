@@ -49,12 +49,12 @@ extension LifecycleInterface {
   /// The job that terminates the service: see ``LifecycleObservable/unitJob(within:)``. It arrives over D-Bus.
   public static var unitJob: Self { ofService("unit job", .unitJob) }
 
-  /// A sleep of the machine, which is delayed until the hooks have ended if logind grants a delay lock; that
-  /// requires root or polkit. It arrives over D-Bus.
+  /// A sleep of the machine. It waits until the hooks have ended, if logind grants a delay lock; that requires root or
+  /// polkit. It arrives over D-Bus.
   public static var sleep: Self { ofService("sleep", .sleep) }
 
   /// A unit of the same service manager, such as `"postgresql.service"`: the daemon is in the background until it is
-  /// active. That arrives over D-Bus.
+  /// active. Its state arrives over D-Bus.
   public static func pausing(whileInactive name: String) -> Self {
     Self("unit", of: name, .service) { $0.busInputs.append(.unit(name)) }
   }
