@@ -14,8 +14,9 @@ extension LifecycleObservable {
   /// }
   /// ```
   ///
-  /// Each run is a *round*. Rounds never overlap: a resume waits for a body that is late to end. A round begins only when
-  /// every hook before it has completed its `willEnterForeground`; otherwise the next resume or reload tries again.
+  /// Each run is a *round*. Rounds never overlap: a resume waits for a body that is late to end. A round begins only when every
+  /// observer before it has completed `willEnterForeground`. A failed one is called again after 1 s, then less often, at least
+  /// every minute, and at each resume or reload.
   ///
   /// A body that returns by itself is run again after the next resume; until then the log and the status report its
   /// end. Make streams inside the body: a pause finishes the stream that the body waits for, and a stream made outside
@@ -66,7 +67,7 @@ extension LifecycleObservable {
   ///   - policy: When the body is run again after an error. Default `nil`: the error ends the daemon.
   ///   - readyWithin: How long the body may take to call ``WorkRound/reportReady()``. `READY=1` and the next phase wait
   ///     for that call. The daemon is ready only while the body is: not while the body waits to be run again, nor once
-  ///     it has returned. If it is not ready in time, or ends, the launch has failed. After a pause the body is tried
+  ///     it has returned. If it is not ready in time, or ends, the launch has failed. At a resume the body is tried
   ///     again, or goes on if it is only slow and has no policy. Default `nil`: ready as it begins.
   ///   - stallsAfter: The time without progress (``WorkRound/reportProgress()``) after which the body is run again, if it
   ///     has a policy. Without a policy the daemon is unhealthy, and its watchdog is not pinged, until there is progress. A
