@@ -79,4 +79,30 @@ import Testing
     gate.signal()
     try await eventually { reader.told.withLock { $0.count == count } }
   }
+
+  /// Then nobody waits for the sender, which may not have been given time: what it has left is in the log.
+  @Test func aThirdSignalLeavesNothingUnsaid() async throws {
+    let written = Log()
+    let queue = LogQueue(write: { written.add($0.message) }, { _ in throw CancellationError() })
+    let core = LifecycleCore(
+      configuration: .init(escalationDelay: .zero, logging: .off), initialState: .background,
+      parts: [reader, LifecycleLog(journal: nil, logging: .all, queue: queue)],
+      exitProcess: { written.add("status \($0)") })
+    try core.executor.listen()
+    let gate = Gate()
+    core.add(gate)
+    defer { core.close() }
+    #expect(Thread.spawn(named: "sender") { core.handle(.fact(.info("0"))) })
+    try await eventually { reader.isBlocked.load(ordering: .relaxed) }
+    let signal = LifecycleCause(.signal(.sigterm, from: .kernel, coalesced: 1))
+    for _ in 1...3 { core.receive(LifecycleEvent(.terminate, cause: signal)) }
+    try await eventually { written.all.contains("status 143") }
+    #expect(written.all.contains { $0.hasPrefix("Stopping (SIGTERM") }, "\(written.all)")
+    for semaphore in [reader.release, gate.opened] { semaphore.signal() }
+  }
+
+  private final class Gate: SaveObserver {
+    let opened = Semaphore()
+    func shouldSaveState(_ notification: ShouldSaveState) { opened.wait() }
+  }
 }

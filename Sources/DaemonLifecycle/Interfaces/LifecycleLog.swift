@@ -78,7 +78,10 @@ final class LifecycleLog: LifecyclePart {
   /// Without a MESSAGE_ID: it explains itself.
   func info(_ text: String) { write(LifecycleLogEntry(.info, nil, text)) }
 
-  func processEnds() { queue?.writeRest() }
+  func processEnds(_ unsent: [LifecycleFact]) {
+    for fact in unsent { receive(fact) }
+    queue?.writeRest()
+  }
 
   private func write(_ text: String, _ priority: JournalPriority) {
     write(LifecycleLogEntry(priority, LifecycleMessageID.statusNote, text))

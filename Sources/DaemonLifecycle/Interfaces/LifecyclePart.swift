@@ -27,8 +27,9 @@ package protocol LifecyclePart: AnyObject, Sendable {
   func read(_ ready: PolledDescriptor, _ take: (SourceInput) -> Void) -> MonotonicTime?
   /// Does what is due, at the requested time or later. It may be called early.
   func wake(_ take: (SourceInput) -> Void) -> MonotonicTime?
-  /// The process is ended at once, without `close`, perhaps under the core's lock. Default: nothing.
-  func processEnds()
+  /// The process is ended at once, without `close`, perhaps under the core's lock; these facts have not been sent. Default:
+  /// nothing.
+  func processEnds(_ unsent: [LifecycleFact])
   /// Restores everything that `open` changed, and returns the inputs that arrived before. Further calls have no effect.
   @discardableResult func close() -> [SourceInput]
 
@@ -57,7 +58,7 @@ extension LifecyclePart {
   package var outlivesLoss: Bool { true }
   package func open() throws -> MonotonicTime? { nil }
   package func listenerChanged() {}
-  package func processEnds() {}
+  package func processEnds(_: [LifecycleFact]) {}
   package func read(_: PolledDescriptor, _: (SourceInput) -> Void) -> MonotonicTime? { nil }
   package func wake(_: (SourceInput) -> Void) -> MonotonicTime? { nil }
   @discardableResult package func close() -> [SourceInput] { [] }

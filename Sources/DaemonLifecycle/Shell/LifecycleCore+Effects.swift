@@ -50,11 +50,19 @@ extension LifecycleCore {
       StandardError.writeLine(
         "lifecycle: A third signal: ending at once, with the status \(code)",
         .error, isJournal: StandardError.isJournal(configuration.environment))
-      for part in state.parts ?? [] { part.processEnds() }
+      passOn(state)
       exitProcess(code)
     }
     for member in state.effects.removed { state.index.remove(member) }
     errands.rare = state.effects.takeRare()
+  }
+
+  /// Passes on what waits, since the process ends: the thread that sends may not have been given time.
+  private func passOn(_ state: borrowing State) {
+    let unsent = state.effects.messages.compactMap {
+      if case .fact(let fact) = $0 { fact } else { nil }
+    }
+    for part in state.parts ?? [] { part.processEnds(unsent) }
   }
 
   /// Takes the waiting messages, up to a number. Facts wait for the start, which brings their receivers.
@@ -228,7 +236,7 @@ extension LifecycleCore {
       "lifecycle: Still running \((grace ?? .zero).forReading) after the last hook:"
         + " ending with status \(exit.exitStatus)", .error,
       isJournal: StandardError.isJournal(configuration.environment))
-    for part in state.withLock({ $0.parts ?? [] }) { part.processEnds() }
+    state.withLock { passOn($0) }
     exitProcess(exit.exitStatus)
     // Only tests get here.
     let kept = state.withLock { $0.keptAlive.take() }
