@@ -46,7 +46,7 @@ extension LifecycleMachine {
         return true
       }
       endDrain()
-      // A signal during the drain only ends the drain. It counts all the same: the next one is the second.
+      // A signal during the drain only ends the drain, but it counts: the next one is the third.
       if event.cause.signal != nil { _ = registry.receive(event) }
       return true
     }
