@@ -86,7 +86,8 @@ func parts(of line: String) -> (String, [String], String) {
       parameters.append(String(line[begin..<index]))
       let first = line.firstIndex(of: "(")!
       return (
-        String(line[..<first]), parameters.map { $0.trimmingCharacters(in: .whitespaces) },
+        String(line[..<first]),
+        parameters.map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty },
         String(line[index...])
       )
     default: break
@@ -159,6 +160,6 @@ complain(
       && !exceptions.contains(line)
   })
 complain("No exception", exceptions.subtracting(gone).subtracting(added))
-complaints.forEach { print($0) }
+for complaint in complaints { print(complaint) }
 if now.isEmpty || !complaints.isEmpty { exit(1) }
 print("Public API: \(now.count) lines as promised, \(added.count) added since 1.0")
