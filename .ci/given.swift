@@ -36,7 +36,6 @@ public actor Poller: BackgroundObserver, SaveObserver {
   public var bytes: [UInt8] { [] }
   public var bookmark: Bookmark { Bookmark() }
   public init() {}
-  public init(lifecycle: any LifecycleObservable) { lifecycle.addObserver(self) }
   public func poll() async throws {}
   public func work() async throws {}
   public func work(_ lifecycle: any LifecycleObservable) async throws {}
@@ -147,9 +146,9 @@ public struct Configuration: Sendable {
   public let interval: Duration = .seconds(1)
   public init(contentsOf path: String) throws {}
 }
-public actor Worker {
+public actor Worker: LifecycleObserver {
   public let configuration: Configuration = some()
-  public init(lifecycle: any LifecycleObservable, path: String) throws {}
+  public init(path: String) throws {}
 }
 public let path = "/etc/mydaemon.conf"
 public func write(_ text: String, to path: String) throws {}

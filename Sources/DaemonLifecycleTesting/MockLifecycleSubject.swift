@@ -8,7 +8,8 @@ public import DaemonSystemd
 /// ```swift
 /// @Test func savesWhenPaused() async throws {
 ///   let mock = MockLifecycleSubject()
-///   let poller = Poller(lifecycle: mock)  // any LifecycleObservable
+///   let poller = Poller()
+///   mock.addObserver(poller)
 ///   // Returns when every hook has ended; throws what failed.
 ///   try await mock.send(.sigusr1).check()
 ///   #expect(mock.calls == ["addObserver(Poller)"])

@@ -5,9 +5,10 @@ import Synchronization
 /// The interface that components depend on: a ``LifecycleSubject``, or in tests a `MockLifecycleSubject`.
 ///
 /// ```swift
-/// actor Poller: BackgroundObserver {
-///   init(lifecycle: any LifecycleObservable) { lifecycle.addObserver(self) }
-///   func didEnterBackground(_ notification: DidEnterBackground) { … }
+/// func addPoller(to lifecycle: any LifecycleObservable) {
+///   let poller = Poller()
+///   lifecycle.addObserver(poller)
+///   lifecycle.addForeground { try await poller.work(lifecycle) }
 /// }
 /// ```
 ///

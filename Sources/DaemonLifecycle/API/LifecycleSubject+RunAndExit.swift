@@ -26,9 +26,9 @@ extension LifecycleSubject {
   /// the journal reads it) or in a log of your own, and exits with the status of an ``ExitStatusError``, else with 71
   /// (EX_OSERR).
   ///
-  /// Call it on the main thread: it runs the main queue there, so that `@MainActor` observers work. Under an
-  /// asynchronous `main` it would block the main actor: use `run`. The compiler refuses it there, and a call that the
-  /// compiler does not see is logged.
+  /// Call it on the main thread: its `dispatchMain()` has `@MainActor` observers run, on other threads. With a run loop use
+  /// `run`: see <doc:ThreadsAndExecutors>. Under an asynchronous `main` it would block the main actor: use `run`, too. The
+  /// compiler refuses it there; a call that it does not see is logged.
   ///
   /// - Parameters:
   ///   - configuration: The settings, computed before signals are handled; an error ends the process like an error of

@@ -6,7 +6,6 @@ actor Monitor: ForegroundObserver, BackgroundObserver {
 
   init(lifecycle: any LifecycleObservable) {
     self.lifecycle = lifecycle
-    lifecycle.addObserver(self)
   }
 
   func work() async throws {

@@ -4,6 +4,7 @@ import DaemonLifecycle
   static func main() {
     LifecycleSubject.runAndExit { lifecycle in
       let monitor = Monitor(lifecycle: lifecycle)
+      lifecycle.addObserver(monitor)
       lifecycle.addForeground(name: "samples") { try await monitor.work() }
     }
   }

@@ -7,6 +7,7 @@ import DaemonLifecycleState
     LifecycleSubject.runAndExit { lifecycle in
       let store = try CodableStateStore<Peak>(StateStore())
       let monitor = Monitor(lifecycle: lifecycle, store: store)
+      lifecycle.addObserver(monitor)
       lifecycle.addForeground(name: "samples") { try await monitor.work() }
     }
   }

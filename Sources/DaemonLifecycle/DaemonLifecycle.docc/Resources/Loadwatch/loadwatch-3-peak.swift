@@ -12,7 +12,6 @@ actor Monitor: ForegroundObserver, BackgroundObserver {
 
   init(lifecycle: any LifecycleObservable) {
     self.lifecycle = lifecycle
-    lifecycle.addObserver(self)
   }
 
   func work() async throws {

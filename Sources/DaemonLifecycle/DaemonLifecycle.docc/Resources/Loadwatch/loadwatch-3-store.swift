@@ -15,7 +15,6 @@ actor Monitor: LaunchObserver, ForegroundObserver, BackgroundObserver, SaveObser
   init(lifecycle: any LifecycleObservable, store: CodableStateStore<Peak>? = nil) {
     self.lifecycle = lifecycle
     self.store = store
-    lifecycle.addObserver(self)
   }
 
   func work() async throws {

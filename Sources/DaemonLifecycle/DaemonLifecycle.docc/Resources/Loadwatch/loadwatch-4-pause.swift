@@ -7,6 +7,7 @@ import Testing
 @Test func aPauseStopsTheSamples() async throws {
   let mock = MockLifecycleSubject()
   let monitor = Monitor(lifecycle: mock, read: { 0.5 })
+  mock.addObserver(monitor)
   mock.addForeground { try await monitor.work() }
 
   try await mock.waitUntilSleeping()

@@ -20,7 +20,6 @@ actor Monitor: LaunchObserver, ForegroundObserver, BackgroundObserver, SaveObser
     self.lifecycle = lifecycle
     self.store = store
     self.read = read
-    lifecycle.addObserver(self)
   }
 
   func work() async throws {

@@ -10,6 +10,7 @@ import Testing
 @Test func aPauseStopsTheSamples() async throws {
   let mock = MockLifecycleSubject()
   let monitor = Monitor(lifecycle: mock, read: { 0.5 })
+  mock.addObserver(monitor)
   mock.addForeground { try await monitor.work() }
 
   try await mock.waitUntilSleeping()
@@ -32,6 +33,7 @@ import Testing
 
   let mock = MockLifecycleSubject()
   let monitor = Monitor(lifecycle: mock, store: store, read: { 2.5 })
+  mock.addObserver(monitor)
   mock.addForeground { try await monitor.work() }
   try await mock.waitUntilSleeping()
   await mock.advance(by: .seconds(2))
@@ -39,6 +41,7 @@ import Testing
 
   let next = MockLifecycleSubject()
   let restarted = Monitor(lifecycle: next, store: store)
+  next.addObserver(restarted)
   try await next.waitUntilSettled()  // the launch is delivered
   #expect(await restarted.peak == Peak(samples: 3, highest: 2.5))
 }

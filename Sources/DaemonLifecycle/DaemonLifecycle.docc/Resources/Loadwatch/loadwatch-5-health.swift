@@ -25,7 +25,6 @@ actor Monitor: LaunchObserver, ForegroundObserver, BackgroundObserver, SaveObser
     self.store = store
     self.read = read
     lastSample = lifecycle.clock.now
-    lifecycle.addObserver(self)
   }
 
   func work() async throws {
