@@ -21,8 +21,8 @@ public enum StateError: ExitStatusError, Sendable, Equatable, CustomStringConver
   case tooLong(path: String, count: UInt64, limit: Int)
   /// Files exist, but none of them is intact; there is one sentence for each.
   case allBroken([String])
-  /// The state was saved by a later version of the program.
-  case newerVersion(path: String, found: UInt32, known: UInt32)
+  /// The state was saved by a later version of the program. `before` is the file with the state from before, if there is one.
+  case newerVersion(path: String, found: UInt32, known: UInt32, before: String? = nil)
   /// The state was saved with a later release of this package.
   case newerFormat(path: String, found: UInt32)
   /// The state is intact, but could not be decoded.
@@ -58,8 +58,9 @@ public enum StateError: ExitStatusError, Sendable, Equatable, CustomStringConver
       "The state in \(path) would have \(count) bytes, and \(limit) are allowed: raise the store's limit."
     case .allBroken(let files):
       "No state file is intact: \(files.joined(separator: "; ")). Repair one, or rename all to start afresh."
-    case .newerVersion(let path, let found, let known):
-      "\(path) has version \(found) of the state, and this program knows \(known): use the newer program."
+    case .newerVersion(let path, let found, let known, let before):
+      "\(path) has version \(found) of the state, and this program knows \(known): use the newer program"
+        + (before.map { ", or move that file away: \($0) has the state from before" } ?? "") + "."
     case .newerFormat(let path, let found):
       "\(path) has format \(found), and this program knows \(StateRecord.format): use the newer program."
     case .undecodable(let path, let reason):

@@ -133,6 +133,16 @@ struct StateFiles {
       path: directory.path(of: slotName(newest.slot)), broken: broken)
   }
 
+  /// The file of an intact state that this version of the program knows; `nil` if there is none.
+  func pathOfKnownState() -> String? {
+    for slot in 0...1 {
+      if case .whole(let record)? = try? read(slot), record.version <= version {
+        return directory.path(of: slotName(slot))
+      }
+    }
+    return nil
+  }
+
   /// - Parameter isSecond: Whether this is the second attempt. A disk, or the network before it, may fail for a moment,
   ///   and a readable file must not be overwritten: so only a file that can't be read twice is broken. A file that
   ///   can't be opened is an error: that happens to whole disks.

@@ -131,7 +131,9 @@ public final class StateStore: Sendable {
     state.isChecked = false
     let found = try state.files.load()
     if let found, found.version > state.files.version {
-      throw .newerVersion(path: found.path, found: found.version, known: state.files.version)
+      throw .newerVersion(
+        path: found.path, found: found.version, known: state.files.version,
+        before: state.files.pathOfKnownState())
     }
     state.isChecked = true
     return found

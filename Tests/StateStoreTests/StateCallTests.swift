@@ -388,6 +388,38 @@ import Testing
     #expect(memory.contents["state.1"] == nil)
   }
 
+  /// Until the second save of the later program, a rollback finds the state from before, by what the error says.
+  @Test func aRollbackFindsTheStateFromBefore() throws {
+    let memory = StateMemory()
+    func store(_ version: UInt32) throws -> StateStore {
+      try StateStore(memory: memory, version: version)
+    }
+    for bytes in [one, two] {
+      let old = try store(1)
+      try old.save(bytes)
+      old.close()
+    }
+    let new = try store(2)
+    _ = try new.load()
+    try new.save([3])
+    new.close()
+    let old = try store(1)
+    #expect(
+      loading(old)
+        == .newerVersion(path: "(memory)/state.0", found: 2, known: 1, before: "(memory)/state.1"))
+    memory.contents["state.0"] = nil
+    #expect(try old.load()?.bytes == two)
+    old.close()
+    let again = try store(2)
+    _ = try again.load()
+    for bytes in [[4], [5]] as [[UInt8]] { try again.save(bytes) }
+    again.close()
+    guard case .newerVersion(_, _, _, before: nil) = loading(try store(1)) else {
+      Issue.record("both files are the later program's")
+      return
+    }
+  }
+
   // MARK: Unchanged
 
   /// It has lost what was last saved here: that is not on disk, though it was.
