@@ -4,7 +4,6 @@ import DaemonLifecycle
   static func main() {
     LifecycleSubject.runAndExit { lifecycle in
       let monitor = Monitor(lifecycle: lifecycle)
-      lifecycle.addObserver(monitor)
       lifecycle.addForeground(name: "samples") { try await monitor.work() }
     }
   }

@@ -1,0 +1,11 @@
+import DaemonLifecycle
+
+@main struct Loadwatch {
+  static func main() {
+    LifecycleSubject.runAndExit { lifecycle in
+      let monitor = Monitor(lifecycle: lifecycle)
+      lifecycle.addObserver(monitor)
+      lifecycle.addForeground(name: "samples") { try await monitor.work() }
+    }
+  }
+}
