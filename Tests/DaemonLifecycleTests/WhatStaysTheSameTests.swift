@@ -44,7 +44,7 @@ import Testing
     let rows = LifecycleTransition.allCases.map(\.row)
     #expect(
       try words(of: "the journal", /[0-9a-f]{32}/)
-        == found(#""([0-9a-f]{32})""#, in: "DaemonLifecycle"))
+        == found(#""([0-9a-f]{32})""#, in: "DaemonLifecycle", "DaemonSystemd"))
     for row in rows {
       let id = row.messageID.map { "`\(row.event)` | `\($0)`" } ?? "`\(row.event)`"
       #expect(Self.page.contains(id))

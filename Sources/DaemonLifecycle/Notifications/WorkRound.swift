@@ -88,8 +88,8 @@ public final class WorkRound: Sendable {
   /// }
   /// ```
   ///
-  /// The daemon is not ready meanwhile: ``LifecycleObservable/isReady``, the readiness file and `NOTIFY_FD` show that,
-  /// and the log and the status give the reason. It stays in the foreground, and healthy. A launch that waits for the
+  /// The daemon is not ready meanwhile: ``LifecycleObservable/isReady`` and the readiness file show that, and the log
+  /// and the status give the reason. It stays in the foreground, and healthy. A launch that waits for the
   /// body goes on waiting. A reason ends with its round; `restarting` work keeps the reason until it runs again.
   /// <doc:NotReadyForAWhile> tells when not to call this.
   public func reportNotReady(because reason: String) {
