@@ -14,16 +14,22 @@ struct Graph: Decodable {
     struct Identifier: Decodable { let precise: String }
     struct Kind: Decodable { let identifier: String }
     struct Fragment: Decodable { let spelling: String }
-    struct Availability: Decodable { let isUnconditionallyDeprecated: Bool? }
+    struct Availability: Decodable {
+      let isUnconditionallyDeprecated, isUnconditionallyUnavailable: Bool?
+    }
+    struct Extension: Decodable { let constraints: [Constraint]? }
     let identifier: Identifier
     let kind: Kind
     let pathComponents: [String]
     let declarationFragments: [Fragment]?
     let availability: [Availability]?
+    let swiftExtension: Extension?
   }
+  struct Constraint: Decodable { let kind, lhs, rhs: String }
   struct Relationship: Decodable {
     let kind, source, target: String
     let targetFallback: String?
+    let swiftConstraints: [Constraint]?
   }
   let module: Module
   let symbols: [Symbol]
@@ -35,8 +41,18 @@ let unsaid: Set = [
   "Swift.Copyable", "Swift.Escapable", "Swift.SendableMetatype", "Swift.BitwiseCopyable",
 ]
 
+/// The conditions of an extension or a conformance.
+func suffix(_ constraints: [Graph.Constraint]?) -> String {
+  let all = (constraints ?? []).map { "\($0.lhs) \($0.kind) \($0.rhs)" }.sorted()
+  return all.isEmpty ? "" : " if " + all.joined(separator: ", ")
+}
+
 func lines(of graph: Graph) -> [String] {
+  // One with a default implementation breaks nobody.
+  let defaults = Set(
+    graph.relationships.filter { $0.kind == "defaultImplementationOf" }.map(\.target))
   let requirements = Set(graph.relationships.filter { $0.kind == "requirementOf" }.map(\.source))
+    .subtracting(defaults)
   let own = graph.symbols.filter { !$0.identifier.precise.contains("::SYNTHESIZED::") }
   let names = Dictionary(
     own.map { ($0.identifier.precise, $0.pathComponents.joined(separator: ".")) },
@@ -49,7 +65,11 @@ func lines(of graph: Graph) -> [String] {
     let text = (symbol.declarationFragments ?? []).map(\.spelling).joined()
     let words = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
     let type = symbol.pathComponents.dropLast().joined(separator: ".")
-    let declaration = (deprecated ? "@deprecated " : "") + words
+    let unavailable =
+      symbol.availability?.contains { $0.isUnconditionallyUnavailable == true } ?? false
+    let declaration =
+      (deprecated ? "@deprecated " : "") + (unavailable ? "@unavailable " : "") + words
+      + suffix(symbol.swiftExtension?.constraints)
     return [graph.module.name, String(kind), type, declaration].filter { !$0.isEmpty }
       .joined(separator: " ")
   }
@@ -58,7 +78,8 @@ func lines(of graph: Graph) -> [String] {
       return nil
     }
     let target = names[relationship.target] ?? relationship.targetFallback ?? relationship.target
-    return unsaid.contains(target) ? nil : "\(graph.module.name) conformance \(name): \(target)"
+    let line = "\(graph.module.name) conformance \(name): \(target)"
+    return unsaid.contains(target) ? nil : line + suffix(relationship.swiftConstraints)
   }
   return symbols + conformances
 }
@@ -96,9 +117,24 @@ func parts(of line: String) -> (String, [String], String) {
   return (line, [], "")
 }
 
-/// Whether a line has the parameters of another, and more with defaults.
+/// Whether a line is that of another which was deprecated, or has its parameters and more with defaults. Of a case such
+/// parameters break each pattern.
 func extends(_ new: String, _ old: String) -> Bool {
-  let (new, old) = (parts(of: new), parts(of: old))
+  // Its parentheses are no parameter list.
+  let isolation = "nonisolated(nonsending) "
+  if new.contains(" enum.case ") || new.contains(isolation) != old.contains(isolation) {
+    return false
+  }
+  let new = new.replacingOccurrences(of: isolation, with: "")
+    .replacingOccurrences(of: "@deprecated ", with: "")
+  let old = old.replacingOccurrences(of: isolation, with: "")
+  if new == old { return true }
+  return hasMoreParameters(parts(of: new), parts(of: old))
+}
+
+func hasMoreParameters(
+  _ new: (String, [String], String), _ old: (String, [String], String)
+) -> Bool {
   guard new.0 == old.0, new.2 == old.2, new.1.count > old.1.count else { return false }
   var rest = old.1[...]
   for parameter in new.1 {
@@ -144,20 +180,31 @@ complain(
   "Gone or changed, and not in .ci/api/exceptions",
   gone.filter { old in !exceptions.contains(old) && !added.contains { extends($0, old) } })
 complain("Not in .ci/api/next.txt", added.subtracting(next))
-/// What begins each case of an enumeration that a program may switch over without a default.
-let exhaustive = now.compactMap { line -> String? in
-  let words = line.split(separator: " ")
-  guard words[1] == "enum", !words.contains("@nonexhaustive"), let name = words.last else {
-    return nil
-  }
-  let isNested = words[2] != "enum" && words[2] != "indirect"
-  return "\(words[0]) enum.case \(isNested ? "\(words[2])." : "")\(name) "
+/// The module and the name of the enumeration or protocol that a line declares.
+func type(of line: String) -> String? {
+  let words = line.split(separator: " ").filter { !$0.hasPrefix("@") && $0 != "indirect" }
+  guard ["enum", "protocol"].contains(words[1]),
+    let keyword = words[2...].firstIndex(of: words[1]), keyword + 1 < words.count
+  else { return nil }
+  return (words[..<1] + words[2..<keyword] + [words[keyword + 1]]).joined(separator: " ")
 }
+/// The same of the type whose case or requirement a line is.
+func owner(of line: String) -> String {
+  let words = line.split(separator: " ")
+  return words[2].split(separator: ".").reduce(into: String(words[0])) { $0 += " " + $1 }
+}
+func types(_ lines: some Sequence<String>) -> Set<String> {
+  Set(lines.compactMap { type(of: $0)?.replacingOccurrences(of: ".", with: " ") })
+}
+let exhaustive = types(now.filter { $0.contains(" enum ") && !$0.contains("@nonexhaustive") })
+let newTypes = types(added)
 complain(
   "It breaks programs, and is not in .ci/api/exceptions",
   added.filter { line in
-    (line.contains(" requirement ") || exhaustive.contains { line.hasPrefix($0) })
-      && !exceptions.contains(line)
+    let breaks =
+      line.contains(" requirement ")
+      || line.contains(" enum.case ") && exhaustive.contains(owner(of: line))
+    return breaks && !newTypes.contains(owner(of: line)) && !exceptions.contains(line)
   })
 complain("No exception", exceptions.subtracting(gone).subtracting(added))
 for complaint in complaints { print(complaint) }

@@ -228,21 +228,23 @@ struct BusSourceTests {
       ],
       environment: environment)
     let deadline = MonotonicTime.after(.seconds(60))
-    func says(_ line: String) -> Bool {
-      while MonotonicTime.now() < deadline {
+    func says(_ lines: String...) -> Bool {
+      func isThere(_ line: String) -> Bool { daemon.output.contains { $0.contains(line) } }
+      while MonotonicTime.now() < deadline, !lines.allSatisfy(isThere) {
         peer.step()
-        if (try? daemon.expect(line, within: 0.005)) != nil { return true }
+        _ = try? daemon.expect("what is never said", within: 0.005)
       }
-      return false
+      return lines.allSatisfy(isThere)
     }
-    #expect(says("awake"))
+    let lack = "from sleep: logind does not answer"
+    #expect(isAnswered ? says("awake") : says("awake", lack))
     #expect(peer.calls.count { $0.strings.last == "block" } == 1)
-    let lack = daemon.output.count { $0.contains("from sleep: logind does not answer") }
-    #expect(lack == (isAnswered ? 0 : 1), "\(daemon.output)")
     try folder.write("", to: "done")
     #expect(says("not awake any more"), "\(daemon.output)")
     daemon.send(SIGTERM)
     #expect(try daemon.wait() == .status(0))
+    // On a busy machine an answer may come late, too.
+    #expect(isAnswered || daemon.output.count { $0.contains(lack) } == 1, "\(daemon.output)")
   }
 
   /// Facts come on any thread.

@@ -80,8 +80,8 @@ import Testing
     try await eventually { reader.told.withLock { $0.count == count } }
   }
 
-  /// Then nobody waits for the sender, which may not have been given time: what it has left is in the log.
-  @Test func aThirdSignalLeavesNothingUnsaid() async throws {
+  /// Then nobody waits for the sender, which may not have been given time: what waits for it is in the log.
+  @Test func aThirdSignalLogsWhatWaits() async throws {
     let written = Log()
     let queue = LogQueue(write: { written.add($0.message) }, { _ in throw CancellationError() })
     let core = LifecycleCore(

@@ -3,7 +3,9 @@ import TestSupport
 import Testing
 
 /// From a release to this and back, again and again, under the units of today. `.ci/prove upgrade` builds the release.
-@Suite("upgrades", .machines, .describesUnits, .enabled(if: exists(built("echod-before"))))
+@Suite(
+  "upgrades", .machines, .describesUnits,
+  .enabled(if: exists(built("echod-before")) && exists(built("pollerd-before"))))
 struct UpgradeTests {
   /// The program of a service becomes that of before, or that of now.
   private static let programs = ["-before", ""]

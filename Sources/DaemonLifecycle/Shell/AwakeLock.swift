@@ -28,23 +28,28 @@ extension LifecycleCore {
     let isOver =
       (try? await clock.sleep(sleeper, until: clock.now.advanced(by: .seconds(1)))) != nil
     // A wait that was cancelled says nothing of logind.
-    if leaves(sleeper), isOver { awakeIsKnown(request, lack: "sleep: logind does not answer.") }
+    if leaves(sleeper), isOver {
+      awakeIsKnown(request, lack: "sleep: logind does not answer.", isAnswer: false)
+    }
   }
 
   /// Returns the number of the request whose answer is to be waited for; `nil` if it is known.
   @inline(never) private func joinAwake(because reason: String, _ waiter: Sleeper) -> UInt64? {
+    let isOver = exit != nil
     let (source, request): (BusSource?, UInt64?) = awake.withLock { awake in
       awake.holders += 1
-      if awake.isAnswered { return (nil, nil) }
+      if awake.isAnswered || isOver { return (nil, nil) }
       awake.waiters.append(waiter)
       if awake.source != nil { return (nil, awake.request) }
       awake.request += 1
       awake.source = BusSource(.system, [.awake(because: reason, request: awake.request)])
       return (awake.source, awake.request)
     }
-    if let source, let request, exit == nil {
+    if let source, let request {
       do { try listen(to: source) } catch {
         awakeIsKnown(request, lack: "sleep: \(error)")
+        // The next work tries again.
+        awake.withLock { ($0.source, $0.isAnswered) = (nil, false) }
       }
     }
     return request
@@ -59,10 +64,11 @@ extension LifecycleCore {
     }
   }
 
-  /// Takes the answer, which may come after the work that waited for it.
-  func awakeIsKnown(_ request: UInt64, lack: String?) {
+  /// Takes the answer, which may come after the work that waited for it, or the end of a wait for it.
+  @inline(never) func awakeIsKnown(_ request: UInt64, lack: String?, isAnswer: Bool = true) {
     let (waiters, isNews) = awake.withLock { awake in
-      if awake.request != request || awake.holders == 0 { return ([Sleeper](), false) }
+      let isOver = awake.request != request || awake.holders == 0
+      if isOver || !isAnswer && awake.isAnswered { return ([Sleeper](), false) }
       defer {
         (awake.isAnswered, awake.waiters) = (true, [])
         if lack != nil { awake.hasLoggedLack = true }
@@ -74,7 +80,7 @@ extension LifecycleCore {
     end(waiters)
   }
 
-  func letSleep() {
+  @inline(never) func letSleep() {
     let source = awake.withLock { awake -> BusSource? in
       awake.holders -= 1
       if awake.holders > 0 { return nil }

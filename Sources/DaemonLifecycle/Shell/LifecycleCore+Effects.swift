@@ -50,19 +50,17 @@ extension LifecycleCore {
       StandardError.writeLine(
         "lifecycle: A third signal: ending at once, with the status \(code)",
         .error, isJournal: StandardError.isJournal(configuration.environment))
-      passOn(state)
+      passOn(state.effects.messages, to: state.parts)
       exitProcess(code)
     }
     for member in state.effects.removed { state.index.remove(member) }
     errands.rare = state.effects.takeRare()
   }
 
-  /// Passes on what waits, since the process ends: the thread that sends may not have been given time.
-  private func passOn(_ state: borrowing State) {
-    let unsent = state.effects.messages.compactMap {
-      if case .fact(let fact) = $0 { fact } else { nil }
-    }
-    for part in state.parts ?? [] { part.processEnds(unsent) }
+  /// Passes on what waits for the thread that sends, since the process ends: that may not be given time any more.
+  private func passOn(_ messages: [Effects.Message], to parts: [any LifecyclePart]?) {
+    let unsent = messages.compactMap { if case .fact(let fact) = $0 { fact } else { nil } }
+    for part in parts ?? [] { part.processEnds(unsent) }
   }
 
   /// Takes the waiting messages, up to a number. Facts wait for the start, which brings their receivers.
@@ -86,7 +84,7 @@ extension LifecycleCore {
 
   @inline(never)
   func perform(_ errands: consuming Errands) {
-    if errands.rare?.isOverdue == true { endProcess() }
+    if errands.rare?.isOverdue == true { endProcess(unsent: errands.mail?.messages ?? []) }
     if let shown = errands.readiness { show(shown) }
     if let mail = errands.mail.take() { send(consume mail) }
     if let rare = errands.rare.take() { perform(rare) }
@@ -227,16 +225,19 @@ extension LifecycleCore {
 
   /// Ends a process that is still running `exitGrace` after its end: exit(3) can hang, for example on a full standard
   /// output.
-  private func endProcess() {
-    let (exit, grace) = state.withLock { state in
-      (state.machine.stop.exit, state.machine.stop.grace(state.machine.policy))
+  private func endProcess(unsent: [Effects.Message]) {
+    let (exit, grace, messages, parts) = state.withLock { state in
+      (
+        state.machine.stop.exit, state.machine.stop.grace(state.machine.policy),
+        unsent + state.effects.messages, state.parts
+      )
     }
     guard let exit else { return }
     StandardError.writeLine(
       "lifecycle: Still running \((grace ?? .zero).forReading) after the last hook:"
         + " ending with status \(exit.exitStatus)", .error,
       isJournal: StandardError.isJournal(configuration.environment))
-    state.withLock { passOn($0) }
+    passOn(messages, to: parts)
     exitProcess(exit.exitStatus)
     // Only tests get here.
     let kept = state.withLock { $0.keptAlive.take() }

@@ -84,16 +84,20 @@ extension BusRequest {
     var denial: BusError?
     return BusRequest(.logind, query: calls[0]) { event in
       switch event {
-      case .reply(let values, _):
+      case .reply(let values, let call):
         guard case .descriptor(let granted)? = values.only else { return .malformed }
         lock = granted
+        if call == calls[0] { denial = nil }
         inbox.put(.awake(request: request, lack: denial.map { "shutdown: \($0)" }))
-      case .failure(let error, of: calls[0]) where error.kind == .accessDenied:
+      // A lock is not given back for a lesser one, as when polkit is away for a moment.
+      case .failure(let error, of: calls[0]) where error.kind == .accessDenied && lock == nil:
         denial = error
         return .call(calls[1])
       // A lock outlives the bus.
-      case .failure(let error, _):
-        if lock == nil { inbox.put(.awake(request: request, lack: "sleep: \(error)")) }
+      case .failure(let error, let call):
+        if lock != nil { return .done }
+        inbox.put(.awake(request: request, lack: "sleep: \(error)"))
+        if call != nil, error.kind == .other { return .again }
       case .signal: break
       }
       return .done
