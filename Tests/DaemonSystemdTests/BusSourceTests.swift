@@ -477,13 +477,11 @@ struct BusSourceTests {
     for end in [first, second] { close(end) }
   }
 
-  /// The lock against both, or that against the sleep alone where the other is denied; after another error there is
-  /// nothing to try.
+  /// The lock against both, or that against the sleep alone where the other is denied.
   @Test(arguments: [
     ("sleep:shutdown", "", 1, "7: granted"),
     ("sleep", "AccessDenied", 2, "7: shutdown: "),
     ("", "InteractiveAuthorizationRequired", 2, "7: sleep: "),
-    ("sleep", "LimitsExceeded", 1, "7: sleep: "),
   ])
   func whatKeepsTheMachineAwake(
     granted: String, error: String, requests: Int, answer: String
@@ -498,6 +496,19 @@ struct BusSourceTests {
     #expect(followed.log.all[0].hasPrefix(answer), "\(followed.log.all)")
     #expect(peer.calls[0].strings == ["sleep:shutdown", Journal.programName, "a backup", "block"])
     #expect(inhibits == requests)
+  }
+
+  /// Another error may be over the next time, so the same is asked for again.
+  @Test func anErrorIsNoDenial() throws {
+    let (end, lock) = BusTests.lock()
+    defer { close(end) }
+    peer.answer = { _ in .error("org.freedesktop.DBus.Error.LimitsExceeded", "Too many") }
+    let followed = try follow([.awake(because: "a backup", request: 7)])
+    #expect(pump(followed, peer) { inhibits >= 2 })
+    #expect(followed.log.all.allSatisfy { $0.hasPrefix("7: sleep: ") })
+    peer.answer = { _ in lock }
+    #expect(pump(followed, peer) { followed.log.all.last == "7: granted" })
+    #expect(peer.calls.allSatisfy { $0.strings.first == "sleep:shutdown" })
   }
 
   @Test func aSleepThatBeganBeforeAndEndsWithoutTheBus() throws {
