@@ -193,6 +193,9 @@ private actor BlockedObserver: BackgroundObserver {
 
   /// Lost then, it is over when the hook is, or the time for a handover.
   @Test(arguments: [true, false]) func aLossLeavesAnAbandonedHookItsTime(ends: Bool) async throws {
+    let log = Log()
+    var configuration = configuration
+    configuration.interfaces.append(.log { log.add($0.message) })
     let mock = MockLifecycleSubject(configuration: configuration)
     let work = try await abandonedPause(of: mock)
     lease.revoke()
@@ -200,7 +203,8 @@ private actor BlockedObserver: BackgroundObserver {
     #expect(mock.immediateExitStatus == nil)
     if ends {
       work.end()
-      try await mock.waitUntilSettled()
+      // Its thread has to have time before the clock moves on.
+      try await eventually { log.all.contains { $0.contains("it had been abandoned") } }
     }
     await mock.advance(by: .seconds(60))
     #expect(mock.immediateExitStatus == (ends ? nil : 70))
