@@ -9,13 +9,12 @@ struct AwakeLock {
   /// How many pieces of work hold it, or wait for it.
   var holders = 0
   /// Has the lock, until it is closed and dropped; after a loss of descriptors, when the lock's number may be another
-  /// file's, for good. It exists while there are holders.
+  /// file's, for good. It exists while there are holders, unless it can't be opened.
   var source: BusSource?
   /// The number of the source's request.
   var request: UInt64 = 0
-  var isAnswered = false
-  /// The sleeps of the work that waits for the answer.
-  var waiters: [Sleeper] = []
+  /// The sleeps of the work that waits for the answer; `nil` once it is known, or waited for no longer.
+  var waiters: [Sleeper]?
   /// It is logged once.
   var hasLoggedLack = false
 }
@@ -25,55 +24,47 @@ extension LifecycleCore {
   nonisolated(nonsending) func keepAwake(because reason: String) async {
     let sleeper = Sleeper()
     guard let request = joinAwake(because: reason, sleeper) else { return }
-    let isOver =
-      (try? await clock.sleep(sleeper, until: clock.now.advanced(by: .seconds(1)))) != nil
     // A wait that was cancelled says nothing of logind.
-    if leaves(sleeper), isOver {
-      awakeIsKnown(request, lack: "sleep: logind does not answer.", isAnswer: false)
+    if (try? await clock.sleep(sleeper, until: clock.now.advanced(by: .seconds(1)))) != nil {
+      awakeIsKnown(request, lack: "sleep: logind does not answer.")
     }
   }
 
   /// Returns the number of the request whose answer is to be waited for; `nil` if it is known.
   @inline(never) private func joinAwake(because reason: String, _ waiter: Sleeper) -> UInt64? {
     let isOver = exit != nil
-    let (source, request): (BusSource?, UInt64?) = awake.withLock { awake in
+    let (opened, request): (BusSource?, UInt64?) = awake.withLock { awake in
       awake.holders += 1
-      if awake.isAnswered || isOver { return (nil, nil) }
-      awake.waiters.append(waiter)
-      if awake.source != nil { return (nil, awake.request) }
-      awake.request += 1
-      awake.source = BusSource(.system, [.awake(because: reason, request: awake.request)])
-      return (awake.source, awake.request)
+      if isOver { return (nil, nil) }
+      var opened: BusSource?
+      if awake.source == nil {
+        awake.request += 1
+        opened = BusSource(.system, [.awake(because: reason, request: awake.request)])
+        (awake.source, awake.waiters) = (opened, [])
+      }
+      guard var waiters = awake.waiters.take() else { return (nil, nil) }
+      waiters.append(waiter)
+      awake.waiters = waiters
+      return (opened, awake.request)
     }
-    if let source, let request {
-      do { try listen(to: source) } catch {
+    if let opened, let request {
+      do { try listen(to: opened) } catch {
         awakeIsKnown(request, lack: "sleep: \(error)")
         // The next work tries again.
-        awake.withLock { ($0.source, $0.isAnswered) = (nil, false) }
+        awake.withLock { $0.source = nil }
       }
     }
     return request
   }
 
-  /// Removes a waiter. Returns whether it still waited.
-  @inline(never) private func leaves(_ waiter: Sleeper) -> Bool {
-    awake.withLock { awake in
-      let index = awake.waiters.firstIndex { $0 === waiter }
-      if let index { awake.waiters.remove(at: index) }
-      return index != nil
-    }
-  }
-
-  /// Takes the answer, which may come after the work that waited for it, or the end of a wait for it.
-  @inline(never) func awakeIsKnown(_ request: UInt64, lack: String?, isAnswer: Bool = true) {
-    let (waiters, isNews) = awake.withLock { awake in
-      let isOver = awake.request != request || awake.holders == 0
-      if isOver || !isAnswer && awake.isAnswered { return ([Sleeper](), false) }
-      defer {
-        (awake.isAnswered, awake.waiters) = (true, [])
-        if lack != nil { awake.hasLoggedLack = true }
+  /// Takes the first answer, or the end of a wait for it.
+  @inline(never) func awakeIsKnown(_ request: UInt64, lack: String?) {
+    let (waiters, isNews): ([Sleeper], Bool) = awake.withLock { awake in
+      guard awake.request == request, let waiters = awake.waiters.take() else {
+        return ([], false)
       }
-      return (awake.waiters, !awake.hasLoggedLack)
+      defer { if lack != nil { awake.hasLoggedLack = true } }
+      return (waiters, !awake.hasLoggedLack)
     }
     if let lack, isNews { warn("Work can't keep the machine from \(lack)") }
     for waiter in waiters { remove(waiter) }
@@ -84,7 +75,7 @@ extension LifecycleCore {
     let source = awake.withLock { awake -> BusSource? in
       awake.holders -= 1
       if awake.holders > 0 { return nil }
-      awake.isAnswered = false
+      awake.waiters = nil
       return awake.source.take()
     }
     if let source { closeParts { $0 === source } }

@@ -43,6 +43,13 @@ package struct BusCall: Hashable, Sendable {
     BusCall("GetAll", of: path, properties, service, [service.interface(interface)])
   }
 
+  /// Requests a lock of logind's: against `what`, of the mode "delay" or "block". Source: org.freedesktop.login1(5).
+  package static func inhibit(_ what: String, because reason: String, mode: String) -> BusCall {
+    BusCall(
+      "Inhibit", of: BusService.logind.path, BusService.logind.interface("Manager"), .logind,
+      [what, Journal.programName, VisibleText.excerpt(reason), mode])
+  }
+
   /// The name of the property or method, for messages.
   var subject: String { interface == properties ? arguments.last ?? member : member }
 }

@@ -75,10 +75,8 @@ extension BusRequest {
   /// logind's block lock against the machine's sleep, and against its shutdown if that is allowed, too: each has a privilege
   /// of its own. It is held until the request is released.
   static func awake(because reason: String, request: UInt64, _ inbox: BusInbox) -> BusRequest {
-    let calls = ["sleep:shutdown", "sleep"].map { what in
-      BusCall(
-        "Inhibit", of: BusService.logind.path, BusService.logind.interface("Manager"), .logind,
-        [what, Journal.programName, VisibleText.excerpt(reason), "block"])
+    let calls = ["sleep:shutdown", "sleep"].map {
+      BusCall.inhibit($0, because: reason, mode: "block")
     }
     var lock: BusDescriptor?
     var denial: BusError?

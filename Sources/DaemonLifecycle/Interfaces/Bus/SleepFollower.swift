@@ -20,9 +20,8 @@ final class SleepFollower {
   init(_ inbox: BusInbox) { self.inbox = inbox }
 
   private static let manager = BusService.logind.interface("Manager")
-  private static let inhibit = BusCall(
-    "Inhibit", of: BusService.logind.path, manager, .logind,
-    ["sleep", Journal.programName, "Saves its state", "delay"])
+  private static let inhibit = BusCall.inhibit(
+    "sleep", because: "Saves its state", mode: "delay")
   private static let readLimit = property("InhibitDelayMaxUSec")
   private static let readState = property("PreparingForSleep")
   private static let subject = "the machine's sleep"
