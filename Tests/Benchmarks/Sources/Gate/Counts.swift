@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 import Measuring
+import Synchronization
 
 /// The values that have bounds, by the names that these have in the file.
-struct Counts {
+final class Counts {
   /// Where the gate script has put things: `release`, `allocations.so` and `wakeup.so`.
   let directory: String
   private static let observers = 100.0
   private let idle: Idle
+  private let workload: String
+  /// What a daemon that is only started takes.
+  private var started = 0.0
 
-  init(directory: String) {
+  init(directory: String) throws {
     self.directory = directory
+    // Older releases of valgrind give up on the compiler's debugging information.
+    workload = "\(directory)/workload"
+    try Tool.run("strip", "-g", "-o", workload, "\(directory)/release/Workload")
     idle = Idle(directory: directory)
   }
 
@@ -40,16 +47,19 @@ struct Counts {
     switch kind {
     // Of the beginning and the end of a daemon, what a program after one task does not have, and what a daemon that is
     // only started does not have.
-    case "start": try callgrind("start") - callgrind("task")
-    case "stop": try callgrind("stop") - callgrind("start")
-    case "signal": try instructions(kind, 100, 300)
-    case "adding": try instructions(kind, 100, 500)
+    case "start":
+      started = try callgrind("start")
+      return try started - callgrind("task")
+    // Its row follows that of the start.
+    case "stop": return try callgrind("stop") - started
+    case "signal": return try instructions(kind, 100, 300)
+    case "adding": return try instructions(kind, 100, 500)
     // More, so that what grows with all others is seen.
-    case "limits", "reasons": try instructions(kind, 500, 2000)
-    case "overtaken", "refused": try instructions(kind, 250, 1000)
+    case "limits", "reasons": return try instructions(kind, 500, 2000)
+    case "overtaken", "refused": return try instructions(kind, 250, 1000)
     // Each delivery goes one of several ways.
-    case "concurrent": try instructions(kind, 20, 120) / Self.observers
-    default: try instructions(kind, 20, 40) / Self.observers
+    case "concurrent": return try instructions(kind, 20, 120) / Self.observers
+    default: return try instructions(kind, 20, 40) / Self.observers
     }
   }
 
@@ -59,33 +69,36 @@ struct Counts {
   }
 
   /// The least of two, since a thread may have to wait for another in one and not in the other; of twelve where that is as
-  /// much as what is counted: of 40 stops 27 take 50,000 more, so that of five all do in one gate of five.
+  /// much as what is counted: of 40 stops 27 take 50,000 more, so that of five all do in one gate of five. As many at a time
+  /// as there are processors, of which each needs one.
   private func callgrind(_ kind: String, _ count: Int = 1) throws -> Double {
-    try (0..<(count == 1 ? 12 : 2)).map { _ in try callgrindOnce(kind, count) }.min() ?? 0
+    let counted = Mutex<[Result<Double, any Error>]>([])
+    let (directory, workload) = (directory, workload)
+    DispatchQueue.concurrentPerform(iterations: count == 1 ? 12 : 2) { index in
+      let result = Result {
+        try Self.callgrind(workload, [kind, "\(count)"], "\(directory)/callgrind.\(index)")
+      }
+      counted.withLock { $0.append(result) }
+    }
+    return try counted.withLock { try $0.map { try $0.get() } }.min() ?? 0
   }
 
-  private func callgrindOnce(_ kind: String, _ count: Int) throws -> Double {
-    let output = "\(directory)/callgrind.out"
+  private static func callgrind(
+    _ program: String, _ arguments: [String], _ output: String
+  ) throws -> Double {
     // A start reads the environment: always the same one.
     let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
     try Tool.run(
-      "env", "-i", "PATH=\(path)", "LANG=C.UTF-8", "valgrind", "--tool=callgrind",
-      "--callgrind-out-file=\(output)", strippedWorkload(), kind, "\(count)")
+      ["env", "-i", "PATH=\(path)", "LANG=C.UTF-8", "valgrind", "--tool=callgrind"]
+        + ["--callgrind-out-file=\(output)", program] + arguments)
     guard let count = try summary(of: output) else {
       throw HarnessError("callgrind has counted nothing")
     }
     return count
   }
 
-  /// Older releases of valgrind give up on the compiler's debugging information.
-  private func strippedWorkload() throws -> String {
-    let copy = "\(directory)/workload"
-    try Tool.run("strip", "-g", "-o", copy, program("Workload").path)
-    return copy
-  }
-
   /// All that was counted in one of callgrind's files.
-  private func summary(of file: String) throws -> Double? {
+  private static func summary(of file: String) throws -> Double? {
     let text = try String(contentsOfFile: file, encoding: .utf8)
     return text.split(separator: "\n").first { $0.hasPrefix("summary: ") }
       .flatMap { Double($0.dropFirst(9)) }
@@ -114,12 +127,11 @@ struct Counts {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     try Tool.run(
       "LD_PRELOAD=\(directory)/wakeup.so", "valgrind", "--tool=callgrind",
-      "--collect-atstart=no", "--callgrind-out-file=\(folder)/out", strippedWorkload(), "wakeup",
-      "30")
+      "--collect-atstart=no", "--callgrind-out-file=\(folder)/out", workload, "wakeup", "30")
     let files = try FileManager.default.contentsOfDirectory(atPath: folder)
     // The file without a number is of what was counted after the last hook.
     let counts = try files.filter { $0 != "out" }
-      .compactMap { try summary(of: "\(folder)/\($0)") }.sorted()
+      .compactMap { try Self.summary(of: "\(folder)/\($0)") }.sorted()
     guard counts.count >= 20 else { throw HarnessError("\(counts.count) of 40 hooks were counted") }
     return counts[counts.count / 2]
   }

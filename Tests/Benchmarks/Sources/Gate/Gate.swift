@@ -9,7 +9,7 @@ import Measuring
     do {
       let arguments = CommandLine.arguments
       guard arguments.count == 3 else { throw HarnessError("see Tests/Benchmarks/gate") }
-      let counts = Counts(directory: arguments[1])
+      let counts = try Counts(directory: arguments[1])
       let bounds = try Bound.read(arguments[2])
       let failures = try bounds.filter { try !holds($0, counts) }
       guard failures.isEmpty else {
