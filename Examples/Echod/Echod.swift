@@ -41,7 +41,7 @@ import DaemonSystemd
         exit(0)
       }
       if options.wantsVersion {
-        print("echod 0.2.0")
+        print("echod 1.0.0")
         exit(0)
       }
       if options.checksOnly {

@@ -28,7 +28,7 @@ import DaemonSystemd
       }
       if options.wantsVersion {
         try Descriptor.standardOutput.writeAll(
-          Array("pollerd 0.2.0\n".utf8))
+          Array("pollerd 1.0.0\n".utf8))
         exit(0)
       }
       if options.checksOnly {

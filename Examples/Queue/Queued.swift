@@ -66,7 +66,7 @@ import DaemonSystemd
       let arguments = CommandLine.arguments.dropFirst()
       switch (arguments.first, arguments.count) {
       case ("--help", _), ("-h", _): print(usage, terminator: "")
-      case ("--version", _): print("queued 0.2.0")
+      case ("--version", _): print("queued 1.0.0")
       case ("--schema", 1): print(Database.schema, terminator: "")
       case ("--check-config", 1):
         let settings = try settings(.opened())

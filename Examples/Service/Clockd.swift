@@ -39,7 +39,7 @@ import DaemonSystemd
       print(usage)
       exit(0)
     case "--version":
-      print("clockd 0.2.0")
+      print("clockd 1.0.0")
       exit(0)
     default: break
     }

@@ -26,7 +26,7 @@ import DaemonSystemd
         exit(0)
       }
       if options.wantsVersion {
-        print("standby 0.2.0")
+        print("standby 1.0.0")
         exit(0)
       }
       if options.checksOnly {
