@@ -178,13 +178,4 @@ extension MachineTest {
     try await wait(
       until: "[ $(grep -c :$(stat -c %i /var/lib/standby/lock) /proc/locks) = 2 ]")
   }
-
-  /// Each number is there once, and no token after a higher one.
-  fileprivate func checkLedger() async throws {
-    let lines = try await read("/var/lib/standby/ledger").split(separator: "\n")
-      .map { $0.split(separator: " ") }
-    #expect(lines.map { Int($0[0]) } == lines.indices.map { $0 + 1 })
-    let tokens = lines.compactMap { Int($0[2]) }
-    #expect(tokens.count == lines.count && tokens == tokens.sorted())
-  }
 }

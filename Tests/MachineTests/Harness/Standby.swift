@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import TestSupport
+import Testing
 
 /// The shipped pair, on a machine of the test's own, since its targets have no other names.
 struct StandbyPair {
@@ -52,5 +53,14 @@ extension MachineTest {
       "standby", units: "standby@.service", "standby-lease@.service", "standby-a.target",
       "standby-b.target", "standby.target"
     )
+  }
+
+  /// Each number is there once, and no token after a higher one.
+  func checkLedger() async throws {
+    let lines = try await read("/var/lib/standby/ledger").split(separator: "\n")
+      .map { $0.split(separator: " ") }
+    #expect(lines.map { Int($0[0]) } == lines.indices.map { $0 + 1 })
+    let tokens = lines.compactMap { Int($0[2]) }
+    #expect(tokens.count == lines.count && tokens == tokens.sorted())
   }
 }
