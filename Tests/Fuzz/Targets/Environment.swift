@@ -129,7 +129,14 @@ extension FuzzTarget {
     for kind in ["STATE", "RUNTIME", "CACHE", "LOGS", "CONFIGURATION"] {
       let name = "\(kind)_DIRECTORY"
       isRead(name, environment) { () throws(SystemdError) in
-        let list = try environment.directories(in: name)
+        let list =
+          switch kind {
+          case "STATE": try environment.stateDirectories
+          case "RUNTIME": try environment.runtimeDirectories
+          case "CACHE": try environment.cacheDirectories
+          case "LOGS": try environment.logsDirectories
+          default: try environment.configurationDirectories
+          }
         return list.allSatisfy { $0.utf8.first == UInt8(ascii: "/") }
           && list.joined(separator: ":") == texts[name] ?? ""
       }

@@ -4,7 +4,7 @@
 extension FuzzTarget {
   /// An entry in the journal's protocol, read as journald reads it, is the entry: no text passes for another field.
   static let journal = FuzzTarget(name: "journal") { input in
-    let names: [StaticString] = ["A", "CODE_FILE", "LIFECYCLE_CAUSE"]
+    let names = ["A", "CODE_FILE", "LIFECYCLE_CAUSE"]
     let levels: [JournalPriority] = [.emergency, .error, .info, .debug]
     var entry = JournalEntry(input.countedText(), levels[input.below(4)])
     if input.bool() { entry.messageID = "0f1fcd4ac4d0457c9a2f8f2ac3cd1ad3" }

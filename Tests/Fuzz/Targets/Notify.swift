@@ -30,7 +30,7 @@ extension FuzzTarget {
     require(text.utf8.count == bytes.count, "it is not UTF-8")
     let lines = text.utf8.split(separator: 10, omittingEmptySubsequences: false).map {
       $0.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-        .map { String($0) ?? "" }
+        .map { unescaped($0) }
     }
     require(lines.allSatisfy { $0.count == 2 }, "a line without a sign in \(lines)")
     let names = lines.map { $0[0] }
@@ -55,6 +55,17 @@ extension FuzzTarget {
         status.unicodeScalars.count > 200 ? excerpt.hasSuffix("…") : excerpt == shown,
         "the excerpt \"\(excerpt)\" of \"\(shown)\"")
     }
+  }
+
+  /// As systemd reads it: a backslash is an escape.
+  private static func unescaped(_ text: Substring.UTF8View) -> String {
+    var (isEscape, bytes) = (false, [UInt8]())
+    for byte in text {
+      isEscape = byte == UInt8(ascii: "\\") && !isEscape
+      if !isEscape { bytes.append(byte) }
+    }
+    require(!isEscape, "a backslash at the end of \(text)")
+    return String(decoding: bytes, as: UTF8.self)
   }
 
   private static func duration(_ input: inout FuzzInput) -> Duration {
