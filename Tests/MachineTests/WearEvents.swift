@@ -112,6 +112,10 @@ extension Wear {
     guard let settings = daemons[index].settings else { return }
     // So that what it says next is new.
     try await reload(index)
+    // Nor is it another's that systemd starts again meanwhile.
+    for other in daemons.indices where daemons[other].settings?.path == settings.path {
+      try await settle(other)
+    }
     try await machine.put(settings.path, settings.bad)
     if random.chance(50) {
       let said = try await daemons[index].service.systemctl("reload")

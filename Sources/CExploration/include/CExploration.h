@@ -6,6 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {  // for Swift that is built with interoperability with C++
+#endif
+
 /// Takes a job. `run` is this thread's run; NULL on other threads, which are asked only during an exploration, and only
 /// about tasks. `task` is the task's number; 0 for other jobs. False leaves the job to the runtime.
 typedef bool (*cexploration_take)(const void *run, void *job, uint64_t task, bool is_for_main);
@@ -25,3 +29,7 @@ bool cexploration_offer(void *job, bool is_for_main);
 
 /// Sets the run that this thread is in; NULL for none.
 void cexploration_enter(const void *run);
+
+#ifdef __cplusplus
+}
+#endif

@@ -10,6 +10,10 @@
 #include <fcntl.h>
 #include <sys/types.h>
 
+#ifdef __cplusplus
+extern "C" {  // for Swift that is built with interoperability with C++
+#endif
+
 /// The variable that makes a process a guard: its value is the process ID of the daemon, a colon, and the inode of the pipe
 /// for the reports, without which a process is a daemon that somebody has started with the variable.
 #define CLEASE_VARIABLE "DAEMONLIFECYCLE_LEASE_GUARD"
@@ -38,3 +42,7 @@ unsigned long long clease_inode(int fd);
 
 /// Has a read(2) from the file fail with EAGAIN where it would wait.
 static inline void clease_never_wait(int fd) { fcntl(fd, F_SETFL, O_NONBLOCK); }  // variadic
+
+#ifdef __cplusplus
+}
+#endif
