@@ -56,8 +56,7 @@ struct Worn {
       return "it is to be \(isPaused ? "paused" : "at work")"
     case said?.hasPrefix(reload ?? "no reload") != true && (said != nil || reload != nil):
       return "it says \(said ?? "nothing") of a reload, and not \(reload ?? "nothing")"
-    case isRest && problem != nil: return "it has a problem: \(problem ?? "")"
-    default: return nil
+    default: break
     }
     return isRest ? problem.map { "it has a problem: \($0)" } : nil
   }

@@ -51,12 +51,12 @@ final class Arrivals: Sendable {
 
   init(count: Int) { self.count = count }
 
-  func await(_ continuation: CheckedContinuation<Void, Never>) {
+  @inline(never) func await(_ continuation: CheckedContinuation<Void, Never>) {
     caller.withLock { $0 = continuation }
     missing.store(count, ordering: .releasing)
   }
 
-  func arrive() {
+  @inline(never) func arrive() {
     guard missing.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
     caller.withLock { $0.take() }?.resume()
   }

@@ -11,7 +11,7 @@ final class Counts {
   private let idle: Idle
   private let workload: String
   /// What a daemon that is only started takes.
-  private var started = 0.0
+  private var started: Double?
 
   init(directory: String) throws {
     self.directory = directory
@@ -48,10 +48,10 @@ final class Counts {
     // Of the beginning and the end of a daemon, what a program after one task does not have, and what a daemon that is
     // only started does not have.
     case "start":
-      started = try callgrind("start")
-      return try started - callgrind("task")
-    // Its row follows that of the start.
-    case "stop": return try callgrind("stop") - started
+      let start = try callgrind("start")
+      started = start
+      return try start - callgrind("task")
+    case "stop": return try callgrind("stop") - (started ?? callgrind("start"))
     case "signal": return try instructions(kind, 100, 300)
     case "adding": return try instructions(kind, 100, 500)
     // More, so that what grows with all others is seen.
