@@ -71,9 +71,7 @@ actor Worker: ReloadObserver {
       } catch {
         await store.close()
         // The pause has cut the job off, or the connection was lost at that moment: the job is handed back.
-        if round.isEnding { return }
-        lifecycle.statusText = "no database: \(error)"
-        throw error
+        if !round.isEnding { throw error }
       }
     }
   }

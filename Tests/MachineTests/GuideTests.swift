@@ -206,9 +206,9 @@ private struct GuideRun {
       try await a.waitForMessage("a leads from 1")
       try await b.waitForMessage("b stands by at")
     case block.contains("enable --now queued"):
-      try await worker.wait("StatusText") { $0.contains("no database: ") }
+      try await worker.wait("StatusText") { $0.contains("jobs has failed") }
     case block.contains("systemctl reload 'queued@*'"):
-      try await worker.wait("StatusText") { $0.contains("no database: ") }
+      try await worker.wait("StatusText") { $0.contains("jobs has failed") }
       #expect(try await worker.show("NRestarts") == "0")
     default: break
     }

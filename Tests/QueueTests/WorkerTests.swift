@@ -76,7 +76,6 @@ import Testing
     try await started("1")
     try await mock.waitUntilSleeping()
     await mock.advance(by: .seconds(3600))
-    #expect(mock.statusText == "no database: the server is gone")
     #expect(mock.state == .foreground && queue.all.connections == 0)
     queue.isGone = false
     await mock.advance(by: .seconds(10))

@@ -43,7 +43,7 @@ struct Worn {
     // Work that has failed says so until it has run well for a while, which it does not in a pause.
     let passing = notes.filter { $0 != said && !(isPaused && $0.contains(" has failed ")) }
     let problem = passing.first { note in
-      ["fail", "no d", "NOT", "not ", "late", "hang", "has ended", "abandon"].contains {
+      ["fail", "NOT", "not ", "late", "hang", "has ended", "abandon"].contains {
         note.contains($0)
       }
     }
