@@ -194,7 +194,7 @@ final class LeaseFollower: LifecyclePart {
         "lifecycle: The lease \(lease.name) is lost, and \(reason): ending with status 70.",
         .critical,
         isJournal: StandardError.isJournal(lease.environment))
-      daemon.exitProcess(70)
+      daemon.endProcess(70)
     }
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-/// The use for which a daemon requires a descriptor, whatever its address family.
+/// The use for which a daemon requires a descriptor, whatever its address family. Minor versions may add cases.
 #if hasAttribute(nonexhaustive)
   @nonexhaustive
 #endif

@@ -72,12 +72,12 @@ package struct NotifyMessage {
 
   /// The message that stores the descriptor sent with it (systemd 219; 246 if it is not polled).
   static func storing(_ name: String, polled: Bool) throws(SystemdError) -> NotifyMessage {
-    let name = try DescriptorName.checked(name)
+    let name = escaped(try DescriptorName.checked(name))
     return NotifyMessage("FDSTORE=1\nFDNAME=\(name)" + (polled ? "" : "\nFDPOLL=0"))
   }
 
   /// The message that removes all stored descriptors of a name (systemd 236).
   static func removing(_ name: String) throws(SystemdError) -> NotifyMessage {
-    NotifyMessage("FDSTOREREMOVE=1\nFDNAME=\(try DescriptorName.checked(name))")
+    NotifyMessage("FDSTOREREMOVE=1\nFDNAME=\(escaped(try DescriptorName.checked(name)))")
   }
 }

@@ -69,6 +69,22 @@ import Testing
     try await areGone()
   }
 
+  private struct Note: CustomNotification { let leaving: Leaving }
+  private final class Launching: LaunchObserver {
+    let gate: Gate
+    init(_ gate: Gate) { self.gate = gate }
+    func didFinishLaunching(_ notification: DidFinishLaunching) async { await gate.wait() }
+  }
+
+  @Test func aPostComesAfterTheStop() async throws {
+    let gate = Gate()
+    mock.addObserver(Launching(gate))
+    mock.inject(.sigterm)
+    mock.inject(.post(Note(leaving: Leaving(mock, gone))))
+    gate.open()
+    try await areGone()
+  }
+
   @Test(arguments: [false, true]) func itsOwnerRemovesItWhileItsHookRuns(abandoned: Bool)
     async throws
   {

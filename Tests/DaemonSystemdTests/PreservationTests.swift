@@ -84,6 +84,17 @@ import Testing
     withExtendedLifetime(pair) {}
   }
 
+  /// Found by a reading: systemd reads them as escapes, and stored another name, or dropped the message.
+  @Test(arguments: [#"my\x2dapp.socket"#, #"x\"#])
+  func aNameMayHaveBackslashes(_ name: String) throws {
+    try run().preserve([1], named: name)
+    let second = try run()
+    #expect(second.names() == [name])
+    #expect(try second.preservedBytes(named: name) == [1])
+    try second.forget(named: name)
+    #expect(manager.storedDescriptors.isEmpty && manager.violations == [])
+  }
+
   @Test func aDescriptorThatIsNotOpenIsNamed() throws {
     let run = try run()
     #expect(throws: SystemdError.system(purpose: "store descriptor -7 as \"c1\"", errno: EBADF)) {

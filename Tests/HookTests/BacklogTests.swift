@@ -81,7 +81,7 @@ import Testing
   }
 
   /// Then nobody waits for the sender, which may not have been given time: what waits for it is in the log.
-  @Test func aThirdSignalLogsWhatWaits() async throws {
+  @Test(arguments: [false, true]) func anEndAtOnceLogsWhatWaits(ofALease: Bool) async throws {
     let written = Log()
     let queue = LogQueue(write: { written.add($0.message) }, { _ in throw CancellationError() })
     let core = LifecycleCore(
@@ -95,8 +95,10 @@ import Testing
     #expect(Thread.spawn(named: "sender") { core.handle(.fact(.info("0"))) })
     try await eventually { reader.isBlocked.load(ordering: .relaxed) }
     let signal = LifecycleCause(.signal(.sigterm, from: .kernel, coalesced: 1))
-    for _ in 1...3 { core.receive(LifecycleEvent(.terminate, cause: signal)) }
-    try await eventually { written.all.contains("status 143") }
+    for _ in 1...2 { core.receive(LifecycleEvent(.terminate, cause: signal)) }
+    if ofALease { core.endProcess(70) }
+    core.receive(LifecycleEvent(.terminate, cause: signal))
+    try await eventually { written.all.contains(ofALease ? "status 70" : "status 143") }
     #expect(written.all.contains { $0.hasPrefix("Stopping (SIGTERM") }, "\(written.all)")
     for semaphore in [reader.release, gate.opened] { semaphore.signal() }
   }

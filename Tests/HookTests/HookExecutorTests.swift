@@ -352,6 +352,18 @@ import Testing
     executor.close()
   }
 
+  /// Found by a reading: the 129th actor of its own that waited for a database took the last thread of the saves.
+  @Test(.timeLimit(.minutes(5))) func actorsThatBlockLeaveHooksTheirThreads() throws {
+    let executor = HookExecutor()
+    let (ended, release) = (Semaphore(), Semaphore())
+    try executor.listen()
+    for _ in 1...200 { executor.enqueue(.work { release.wait() }) }
+    executor.enqueue(.work { ended.signal() })
+    #expect(ended.wait(for: .seconds(100)))
+    for _ in 1...200 { release.signal() }
+    executor.close()
+  }
+
   /// Half of a hundred hooks that block have ended, and the others wait: their threads are there, whatever the bound.
   @Test(.timeLimit(.minutes(5))) func aThreadThatIsIdleNeedsNoRoom() async throws {
     let executor = HookExecutor()

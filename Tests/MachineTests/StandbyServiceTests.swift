@@ -52,16 +52,18 @@ import Testing
     }
   }
 
-  @Test(arguments: Release.selected)
-  func stoppedAsAWholeNobodyTakesOver(_ release: Release) async throws {
+  @Test(arguments: Release.selected, ["a", "b", "neither"])
+  func stoppedAsAWholeNobodyTakesOver(_ release: Release, alreadyStopped: String) async throws {
     try await release.test(on: .own()) { machine in
       let pair = try await pair(machine)
+      if alreadyStopped != "neither" { try await pair[alreadyStopped].stop() }
+      if alreadyStopped == "a" { try await waitUntilTakenOver(pair, by: "b") }
       try await pair.group.stop()
       for name in ["a", "b"] {
         try await pair[name].wait("ActiveState", is: "inactive")
         #expect(try await pair.target(name).show("ActiveState") == "inactive")
       }
-      #expect(try await !pair.writers().contains("b"))
+      if alreadyStopped != "a" { #expect(try await !pair.writers().contains("b")) }
       #expect(try await machine.expect("systemctl", "list-jobs", "--no-legend") == "")
     }
   }

@@ -1058,7 +1058,7 @@ import Testing
     #expect(output.messages.isEmpty && skips.progress(of: 1)?.reachedState == state)
     waits.give(.hold)
     waits.add([ShouldSaveState.self])
-    #expect(waits.progress(of: 1)?.reachedState == .launching)
+    #expect(waits.progress(of: 1)?.reachedState == .background)
     waits.give(.release)
     #expect(waits.progress(of: 1) == skips.progress(of: 1))
     #expect(skips.request(.terminate).starts.count == 1)
@@ -1068,9 +1068,25 @@ import Testing
   @Test func aNewcomerInTheMidstOfAStepWaits() throws {
     let save = try #require(daemon.request(.saveState).starts.first)
     daemon.add([ShouldSaveState.self])
-    #expect(daemon.progress(of: 2)?.reachedState == .launching)
+    #expect(daemon.progress(of: 2)?.reachedState == .background)
     daemon.give(.ended(save, .completed))
     #expect(daemon.progress(of: 2)?.reachedState == .foreground)
+  }
+
+  /// Found by a reading: it was waiting to be told of the launch, for which it has no hook, and was not in the report.
+  @Test(arguments: [false, true]) func aStopSavesANewcomerWhoseTurnHasNotCome(isHeld: Bool) throws {
+    let save = isHeld ? nil : daemon.request(.saveState).starts.first
+    if isHeld { daemon.give(.hold) }
+    daemon.add([ShouldSaveState.self])
+    daemon.add([ShouldSaveState.self, DidFinishLaunching.self])
+    var calls = daemon.request(.terminate).starts
+    if let save { calls = daemon.give(.ended(save, .completed)).starts }
+    var count = 0
+    while let call = calls.first {
+      count += 1
+      calls = daemon.give(.ended(call, .completed)).starts
+    }
+    #expect(count == 2)
   }
 
   /// So one failed check has no consequence.

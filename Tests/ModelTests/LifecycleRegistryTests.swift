@@ -294,9 +294,8 @@ import Testing
       registry.finish(.kind(.didFinishLaunching))
     }
     let rest = deliver(&registry)
-    #expect(
-      names(rest) == ["DidFinishLaunching", "the beginning of work", "WillEnterForeground"])
-    #expect(rest.map(\.kind) == [.launch, .launch, .launch])
+    #expect(names(rest) == ["the beginning of work", "WillEnterForeground"])
+    #expect(rest.map(\.kind) == [.launch, .launch])
   }
 
   /// It is part of the launch wherever that leads, as of a standby's.

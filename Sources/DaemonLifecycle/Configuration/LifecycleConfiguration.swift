@@ -49,7 +49,7 @@ public struct LifecycleConfiguration: Sendable {
   public var environment = ServiceEnvironment.current
 
   /// Makes a configuration with the defaults, except for the values that are given. Each parameter sets the property of
-  /// its name.
+  /// its name; `environment` has none.
   public init(
     signals: SignalMap? = nil,
     hookTimeout: Duration = .seconds(10),

@@ -15,7 +15,7 @@ import Synchronization
 /// The listener checks every 2 ms whether the free threads take items. If they have taken none for `patience`, they
 /// count as blocked, and as many threads again begin. So the number of threads follows the number of hooks that block,
 /// not the amount of work, and a hundred hooks that block at once all run after seven checks. Until it is closed, the
-/// bound is two, one for each abandoned hook, and `extraThreads`. Items that are not *urgent*, such as a hook's child
+/// bound is two, one for each abandoned hook, one for each `work`, such as an actor's turn, and `extraThreads`. Items that are not *urgent*, such as a hook's child
 /// tasks and its continuation after a suspension, have a source, which uses at most as many threads as it leaves to
 /// other sources. If the system has no thread left, an item runs as soon as another thread is free.
 ///
@@ -179,7 +179,8 @@ final class HookExecutor: TaskExecutor {
   /// Whether the bound allows a thread more.
   func mayAddThread(_ state: borrowing State) -> Bool {
     state.isClosed
-      || state.hasWork(abandoned: abandoned) && state.threads < abandoned + 2 + Self.extraThreads
+      || state.hasWork(abandoned: abandoned)
+        && state.threads < abandoned + state.works + 2 + Self.extraThreads
   }
 
   /// Starts the thread of a worker that is counted. Returns false when the system has none.

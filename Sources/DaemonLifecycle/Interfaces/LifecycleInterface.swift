@@ -65,7 +65,7 @@ public struct LifecycleInterface: Sendable {
   ///
   /// The handler is called for one entry at a time, in order, on a thread of its own, and may block. If it throws for
   /// an entry, or has not taken it within a second, the entry is written to standard error; so are entries that a third
-  /// signal or the exit grace cuts off, with the line that reports that. `run` and `runAndExit` wait for the last
+  /// signal, the exit grace or a lost lease cuts off, with the line that reports that. `run` and `runAndExit` wait for the last
   /// entries, a second and a half at most. A mock has the interface, too.
   ///
   /// - Parameter handler: Takes an entry, whose members need `import DaemonSystemd`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a subject logs.
+/// What a subject logs. Minor versions may add cases.
 ///
 /// The ``LifecycleReport/timeline`` of a stop is one entry of the journal, or text on standard error. The process does
 /// not wait for that: if standard error is a full pipe, the timeline is lost.

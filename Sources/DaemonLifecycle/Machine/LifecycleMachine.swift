@@ -191,7 +191,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
     if !isSameStop(event), !drains(event) {
       switch registry.receive(event, post: post) {
       case .none: break
-      case .refused: if let post { refuse(post) }
+      case .refused:
+        if case .post(let note) = event.request { refuse(post ?? LifecyclePost(note)) }
       case .terminate: beginTermination()
       case .expedite: expedite()
       case .exitNow: exitNow(event.cause)

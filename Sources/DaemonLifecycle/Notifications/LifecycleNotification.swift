@@ -17,7 +17,7 @@ public protocol LifecycleNotification: Sendable {}
 /// The package's own notifications do not conform, since the lifecycle alone sends them. Do not extend them to conform.
 public protocol CustomNotification: LifecycleNotification {}
 
-/// A notification that the lifecycle itself delivers; custom types conform to ``CustomNotification``.
+/// A notification that the lifecycle itself delivers. Do not conform to it: custom types conform to ``CustomNotification``.
 public protocol StandardNotification: LifecycleNotification, CustomStringConvertible {
   /// The delivery that the hook is part of: its cause, time and deadline.
   var context: LifecycleContext { get }

@@ -18,7 +18,7 @@ public struct LifecyclePhase: Sendable, Hashable {
   /// How long each hook of its members may take; `nil` for the configuration's.
   let timeout: Duration?
 
-  /// Makes a phase. Phases with the same order and concurrency are the same phase.
+  /// Makes a phase. Observers of phases with the same order and concurrency are one step, even with different timeouts.
   ///
   /// - Parameters:
   ///   - order: The position among the phases. Lower phases are notified first on the way up.

@@ -20,6 +20,6 @@ public struct BackgroundReason: Sendable, Hashable {
 
   /// The operator's reason: SIGUSR1 adds it, SIGUSR2 removes it.
   public static let `operator` = BackgroundReason("operator")
-  /// The machine sleeps.
-  package static let sleep = BackgroundReason("sleep")
+  /// The machine's: it sleeps, or is about to.
+  public static let sleep = BackgroundReason("sleep")
 }

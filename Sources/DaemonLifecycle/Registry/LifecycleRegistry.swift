@@ -107,15 +107,16 @@ struct LifecycleRegistry: Sendable {
 
   // MARK: Members
 
-  /// Adds a member. One that could catch up at once, and has a hook for nothing that it has missed, skips that.
+  /// Adds a member. To one without a hook for the launch that has no meaning: it begins in the background, and saves if a
+  /// stop comes next; or where the daemon is, if nothing is under way and it has a hook for nothing that it has missed.
   mutating func add(_ member: Member) {
     members.add(member)
     if member.work?.form == .task { members.update(member.id) { $0.work = .waiting } }
-    guard transition == nil, holds == 0, termination == nil,
-      state == .foreground || state == .background, !member.receives(.kind(.didFinishLaunching)),
-      state == .background || !member.receives(.kind(.willEnterForeground))
+    guard termination == nil, state == .foreground || state == .background,
+      !member.receives(.kind(.didFinishLaunching))
     else { return }
-    members.update(member.id) { $0.reachedState = state }
+    let goesOn = transition == nil && holds == 0 && !member.receives(.kind(.willEnterForeground))
+    members.update(member.id) { $0.reachedState = goesOn ? state : .background }
   }
 
   /// Notes that a member's launch failed. So has the daemon's then, which goes to its end without the foreground.

@@ -24,7 +24,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     /// The hook was not called.
     case skipped(SkipReason)
 
-    /// Whether an abandoned hook had begun.
+    /// Whether an abandoned hook had begun. Minor versions may add cases.
     #if hasAttribute(nonexhaustive)
       @nonexhaustive
     #endif
@@ -168,7 +168,8 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
         ended: entries.map(\.ended).max() ?? zero)
   }
 
-  /// The entries that are not `completed`.
+  /// The entries that are not `completed`. An error of work that a pause or a stop has ended is one, though it has no other
+  /// effect.
   public var problems: [Entry] { entries.filter { !$0.outcome.isCompleted } }
 
   /// The last outcome of an observer's hook for a notification, by the observer's name; `nil` if there is no such entry.

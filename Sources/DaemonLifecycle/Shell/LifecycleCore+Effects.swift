@@ -63,6 +63,13 @@ extension LifecycleCore {
     for part in parts ?? [] { part.processEnds(unsent) }
   }
 
+  /// Ends the process at once.
+  package func endProcess(_ exitStatus: Int32) {
+    let (messages, parts) = state.withLock { ($0.effects.messages, $0.parts) }
+    passOn(messages, to: parts)
+    exitProcess(exitStatus)
+  }
+
   /// Takes the waiting messages, up to a number. Facts wait for the start, which brings their receivers.
   func takeMail(_ state: inout State, upTo most: Int = LifecycleCore.mostMessages) -> Mail {
     var mail = Mail(
@@ -226,19 +233,16 @@ extension LifecycleCore {
   /// Ends a process that is still running `exitGrace` after its end: exit(3) can hang, for example on a full standard
   /// output.
   private func endProcess(unsent: [Effects.Message]) {
-    let (exit, grace, messages, parts) = state.withLock { state in
-      (
-        state.machine.stop.exit, state.machine.stop.grace(state.machine.policy),
-        unsent + state.effects.messages, state.parts
-      )
+    let (exit, grace, parts) = state.withLock { state in
+      (state.machine.stop.exit, state.machine.stop.grace(state.machine.policy), state.parts)
     }
     guard let exit else { return }
     StandardError.writeLine(
       "lifecycle: Still running \((grace ?? .zero).forReading) after the last hook:"
         + " ending with status \(exit.exitStatus)", .error,
       isJournal: StandardError.isJournal(configuration.environment))
-    passOn(messages, to: parts)
-    exitProcess(exit.exitStatus)
+    passOn(unsent, to: parts)
+    endProcess(exit.exitStatus)
     // Only tests get here.
     let kept = state.withLock { $0.keptAlive.take() }
     withExtendedLifetime(kept) {}

@@ -72,7 +72,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// The harness of a mock; `nil` in a daemon.
   package let harness: (any LifecycleHarness)?
   /// Ends the process: `_exit`, or a test's substitute.
-  package let exitProcess: @Sendable (Int32) -> Void
+  let exitProcess: @Sendable (Int32) -> Void
   let state: Mutex<State>
   private let isTracing = Atomic<Bool>(false)
   let awake = Mutex(AwakeLock())

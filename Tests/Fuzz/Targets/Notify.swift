@@ -18,11 +18,15 @@ extension FuzzTarget {
   private static func checkStore(name: String, polled: Bool) {
     do throws(SystemdError) {
       let stored = try NotifyMessage.storing(name, polled: polled).bytes
-      let text = "FDSTORE=1\nFDNAME=\(name)" + (polled ? "" : "\nFDPOLL=0")
-      require(DescriptorName.isValid(name.utf8) && stored == Array(text.utf8), "\(text)")
-      let removed = try NotifyMessage.removing(name).bytes
-      require(removed == Array("FDSTOREREMOVE=1\nFDNAME=\(name)".utf8), "\(name) is removed")
+      let expected = ["FDSTORE=1", "FDNAME=\(name)"] + (polled ? [] : ["FDPOLL=0"])
+      require(DescriptorName.isValid(name.utf8) && lines(stored) == expected, "\(expected)")
+      let removed = lines(try NotifyMessage.removing(name).bytes)
+      require(removed == ["FDSTOREREMOVE=1", "FDNAME=\(name)"], "\(name) is removed")
     } catch { requireSentence(error) }
+  }
+
+  private static func lines(_ message: [UInt8]) -> [String] {
+    message.split(separator: 10).map { unescaped($0) }
   }
 
   private static func checkMessage(_ bytes: [UInt8], of fields: [NotifyField]) {
@@ -58,7 +62,7 @@ extension FuzzTarget {
   }
 
   /// As systemd reads it: a backslash is an escape.
-  private static func unescaped(_ text: Substring.UTF8View) -> String {
+  private static func unescaped(_ text: some Sequence<UInt8>) -> String {
     var (isEscape, bytes) = (false, [UInt8]())
     for byte in text {
       isEscape = byte == UInt8(ascii: "\\") && !isEscape
