@@ -14,16 +14,19 @@ final class Ledger {
 
   deinit { close(descriptor) }
 
-  /// The whole lines that are new since the last call. Half a line is left for later.
+  /// Whole lines that are new since the last call, some 64 kB of them; none at the end. Half a line is left for later.
   func newLines() throws(SystemError) -> [String] {
-    let bytes = try unread()
-    let end = bytes.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
+    let bytes = try unread(isPart: true)
+    let end = bytes.lastIndex(of: Self.newLine).map { $0 + 1 } ?? 0
     offset += off_t(end)
-    return bytes[..<end].split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+    return bytes[..<end].split(separator: Self.newLine, omittingEmptySubsequences: false)
       .dropLast().map { String(decoding: $0, as: UTF8.self) }
   }
 
-  private func unread() throws(SystemError) -> [UInt8] {
+  private static let newLine = UInt8(ascii: "\n")
+
+  /// - Parameter isPart: Whether a line is enough.
+  private func unread(isPart: Bool = false) throws(SystemError) -> [UInt8] {
     var bytes: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 65536)
     while true {
@@ -33,7 +36,7 @@ final class Ledger {
       bytes += buffer.prefix(count)
       // The end is not read twice if that can be avoided: half a line may be removed meanwhile, and another one begin
       // there.
-      if count < buffer.count { return bytes }
+      if count < buffer.count || isPart && bytes.contains(Self.newLine) { return bytes }
     }
   }
 

@@ -104,12 +104,14 @@ actor Replica {
   // MARK: The ledger
 
   private func catchUp() throws {
-    for line in try ledger.newLines() {
-      guard line.hasPrefix("\(last + 1) ") else { throw notALedger(line) }
-      last += 1
-      // "7 a", or "7 a 12 1764331200000" with a token.
-      let words = line.split(separator: " ")
-      if words.count > 3 { fence = max(fence, UInt64(words[words.count - 2]) ?? 0) }
+    while case let lines = try ledger.newLines(), !lines.isEmpty {
+      for line in lines {
+        guard line.hasPrefix("\(last + 1) ") else { throw notALedger(line) }
+        last += 1
+        // "7 a", or "7 a 12 1764331200000" with a token.
+        let words = line.split(separator: " ")
+        if words.count > 3 { fence = max(fence, UInt64(words[words.count - 2]) ?? 0) }
+      }
     }
   }
 
