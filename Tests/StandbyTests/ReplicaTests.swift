@@ -107,14 +107,16 @@ import Testing
     try await b.end()
   }
 
-  @Test func halfALineIsMended() async throws {
-    try "1 a\n2 ".write(toFile: path, atomically: true, encoding: .utf8)
+  /// 20,000 lines are read in pieces.
+  @Test(arguments: [1, 20_000]) func halfALineIsMended(_ count: Int) async throws {
+    let before = (1...count).map { "\($0) a\n" }.joined() + "\(count + 1) "
+    try before.write(toFile: path, atomically: true, encoding: .utf8)
     let b = try await instance("b")
-    #expect(await b.says("b stands by at 1"))
+    #expect(await b.says("b stands by at \(count)"))
     try await b.mock.send(.sigusr2)
-    #expect(await b.says("b leads from 2"))
+    #expect(await b.says("b leads from \(count + 1)"))
     try await b.mock.waitUntilSleeping(2)
-    #expect(try ledger() == "1 a\n2 b\n")
+    #expect(try ledger() == before + "b\n")
     try await b.end()
   }
 
