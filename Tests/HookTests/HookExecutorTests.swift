@@ -357,11 +357,21 @@ import Testing
     let executor = HookExecutor()
     let (ended, release) = (Semaphore(), Semaphore())
     try executor.listen()
-    for _ in 1...200 { executor.enqueue(.work { release.wait() }) }
+    for _ in 1...200 {
+      let lane = Lane(LifecycleSerialExecutor(executor: executor))
+      Task(executorPreference: executor) { await lane.block(release) }
+    }
     executor.enqueue(.work { ended.signal() })
     #expect(ended.wait(for: .seconds(100)))
     for _ in 1...200 { release.signal() }
     executor.close()
+  }
+
+  private actor Lane {
+    private let executor: LifecycleSerialExecutor
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+    init(_ executor: LifecycleSerialExecutor) { self.executor = executor }
+    func block(_ release: Semaphore) { release.wait() }
   }
 
   /// Half of a hundred hooks that block have ended, and the others wait: their threads are there, whatever the bound.

@@ -52,6 +52,22 @@ import Testing
     }
   }
 
+  @Test(arguments: Release.selected)
+  func oneThatHangsAsItStartsDelaysNothing(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      let pair = try await machine.standbyPair()
+      let script = """
+        mkdir -p /run/systemd/system/standby@b.service.d
+        printf '[Service]\\nExecStart=\\nExecStart=sleep infinity\\n' >/run/systemd/system/standby@b.service.d/hangs.conf
+        systemctl daemon-reload
+        """
+      _ = try await machine.shell(script)
+      try await pair.group.start()
+      try await pair["a"].waitForMessage("a leads from 1")
+      #expect(try await pair["b"].show("ActiveState") == "activating")
+    }
+  }
+
   @Test(arguments: Release.selected, ["a", "b", "neither"])
   func stoppedAsAWholeNobodyTakesOver(_ release: Release, alreadyStopped: String) async throws {
     try await release.test(on: .own()) { machine in

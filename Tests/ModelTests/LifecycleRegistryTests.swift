@@ -298,6 +298,21 @@ import Testing
     #expect(rest.map(\.kind) == [.launch, .launch])
   }
 
+  /// Found by a reading: it began after READY, and its failure did not fail the launch.
+  @Test func workThatWorkAddsBeginsWithTheLaunch() throws {
+    var registry = LifecycleRegistry()
+    registry.add(task(first))
+    registry.requests.launch = LifecycleCause(.api)
+    for step in [LifecycleStep.kind(.didFinishLaunching), .workBegins] {
+      let next = registry.next()
+      #expect(next?.step.name == step.name && next?.members == [first])
+      registry.reached(first, step.change)
+      if step.kind == nil { registry.add(task(second)) }
+      registry.finish(step)
+    }
+    #expect(names(deliver(&registry)) == ["the beginning of work", "WillEnterForeground"])
+  }
+
   /// It is part of the launch wherever that leads, as of a standby's.
   @Test func workBeginsInALaunchInTheBackground() {
     var registry = LifecycleRegistry()

@@ -15,8 +15,6 @@ extension HookExecutor {
     nonisolated(unsafe) fileprivate var stalls = 0
     /// The source of its item, if that is not urgent. Guarded by the executor's lock.
     nonisolated(unsafe) fileprivate var source: HookQueue.Source?
-    /// 1 while its item is a `WorkItem.work`. Guarded by the executor's lock.
-    nonisolated(unsafe) fileprivate var works = 0
   }
 
   struct State {
@@ -30,8 +28,6 @@ extension HookExecutor {
     private(set) var free = 0
     /// How often the free threads were found to be blocked.
     private(set) var stalls = 0
-    /// The number of threads that run a `WorkItem.work`.
-    private(set) var works = 0
     /// The worker that listens, or is about to.
     var listener: Worker?
     /// Whether the listener waits without a time-out, and so does not check whether items are taken.
@@ -65,8 +61,6 @@ extension HookExecutor {
     mutating func markEnded(_ worker: Worker) {
       if worker.stalls == stalls { free -= 1 }
       ready.count(-1, of: worker.source.take())
-      works -= worker.works
-      worker.works = 0
     }
 
     /// The most threads for items that are not urgent.
@@ -86,8 +80,6 @@ extension HookExecutor {
       let source = item.source
       ready.count(1, of: source)
       worker.source = source
-      if case .work = item { worker.works = 1 }
-      works += worker.works
       askedAt = nil
       return item
     }

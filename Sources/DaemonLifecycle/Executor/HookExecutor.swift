@@ -15,7 +15,7 @@ import Synchronization
 /// The listener checks every 2 ms whether the free threads take items. If they have taken none for `patience`, they
 /// count as blocked, and as many threads again begin. So the number of threads follows the number of hooks that block,
 /// not the amount of work, and a hundred hooks that block at once all run after seven checks. Until it is closed, the
-/// bound is two, one for each abandoned hook, one for each `work`, such as an actor's turn, and `extraThreads`. Items that are not *urgent*, such as a hook's child
+/// bound is two, one for each abandoned hook and, up to `mostTurns`, each turn of a serial executor, and `extraThreads`. Items that are not *urgent*, such as a hook's child
 /// tasks and its continuation after a suspension, have a source, which uses at most as many threads as it leaves to
 /// other sources. If the system has no thread left, an item runs as soon as another thread is free.
 ///
@@ -54,6 +54,7 @@ final class HookExecutor: TaskExecutor {
 
   static let patience = Duration.milliseconds(1)
   static let extraThreads = 128
+  static let mostTurns = 512
   static let idleSeconds = 1
 
   let poll = EventPoll()
@@ -63,6 +64,9 @@ final class HookExecutor: TaskExecutor {
   /// The hooks that were abandoned after they had begun, and may hold their threads for ever. Relaxed: it is a bound.
   let abandonedHooks = Atomic<Int>(0)
   var abandoned: Int { abandonedHooks.load(ordering: .relaxed) }
+  /// The turns of serial executors that are under way, and may block for as long. Relaxed: it is a bound.
+  let serialTurns = Atomic<Int>(0)
+  private var turns: Int { min(serialTurns.load(ordering: .relaxed), Self.mostTurns) }
   /// The thread that listens (pthread_self(3)); 0 while there is none. Relaxed: a thread compares it with its own id,
   /// which it alone writes, or takes it as a hint.
   let listeningThread = Atomic<UInt>(0)
@@ -180,7 +184,7 @@ final class HookExecutor: TaskExecutor {
   func mayAddThread(_ state: borrowing State) -> Bool {
     state.isClosed
       || state.hasWork(abandoned: abandoned)
-        && state.threads < abandoned + state.works + 2 + Self.extraThreads
+        && state.threads < abandoned + turns + 2 + Self.extraThreads
   }
 
   /// Starts the thread of a worker that is counted. Returns false when the system has none.

@@ -42,7 +42,9 @@ public final class LifecycleSerialExecutor: SerialExecutor {
   /// Runs one job, so that actors take turns.
   private func runNext() {
     guard let job = queue.withLock(\.first) else { return }
+    executor.serialTurns.add(1, ordering: .relaxed)
     job.runSynchronously(on: asUnownedSerialExecutor())
+    executor.serialTurns.subtract(1, ordering: .relaxed)
     let goesOn = queue.withLock { queue in
       _ = queue.popFirst()
       return !queue.isEmpty

@@ -5,7 +5,7 @@
 /// Their order is that in which they are notified on the way up: by phase, then by id, which grows with each addition.
 /// Adding, finding and removing take constant time, and so does finding one of the few that are behind the others.
 struct LifecycleMembers: Sendable {
-  /// The notifications that a member has received; earlier members are never behind later ones of the same phase.
+  /// The notifications that a member has received; an earlier one that waits for the launch may be behind later ones.
   struct ObserverProgress: Equatable, Sendable {
     /// The state that it was notified of: `.launching` until the launch, `.foreground` until it is paused. It is above the
     /// registry's own state only during a step, or if the observer was busy in a pause.

@@ -169,11 +169,10 @@ struct LifecycleRegistry: Sendable {
     switch step.kind {
     case .willEnterForeground where termination == nil: state = .foreground
     case .willTerminate: state = .terminated
-    // A late observer's hook may have added it.
-    case .didFinishLaunching where isLaunchTransition && isMissed(.workBegins):
-      transition.update { $0.returnToWork() }
     default: break
     }
+    // A hook, or work that has begun, may have added it.
+    if isLaunchTransition, isMissed(.workBegins) { transition.update { $0.returnToWork() } }
     passRevoked()
   }
 
