@@ -36,7 +36,7 @@ final class Ledger {
       bytes += buffer.prefix(count)
       // The end is not read twice if that can be avoided: half a line may be removed meanwhile, and another one begin
       // there.
-      if count < buffer.count || isPart && bytes.contains(Self.newLine) { return bytes }
+      if isPart && bytes.contains(Self.newLine) || count < buffer.count { return bytes }
     }
   }
 

@@ -105,14 +105,16 @@ actor Replica {
 
   private func catchUp() throws {
     while case let lines = try ledger.newLines(), !lines.isEmpty {
-      for line in lines {
-        guard line.hasPrefix("\(last + 1) ") else { throw notALedger(line) }
-        last += 1
-        // "7 a", or "7 a 12 1764331200000" with a token.
-        let words = line.split(separator: " ")
-        if words.count > 3 { fence = max(fence, UInt64(words[words.count - 2]) ?? 0) }
-      }
+      for line in lines { try follow(line) }
     }
+  }
+
+  private func follow(_ line: String) throws {
+    guard line.hasPrefix("\(last + 1) ") else { throw notALedger(line) }
+    last += 1
+    // "7 a", or "7 a 12 1764331200000" with a token.
+    let words = line.split(separator: " ")
+    if words.count > 3 { fence = max(fence, UInt64(words[words.count - 2]) ?? 0) }
   }
 
   /// Removes what a writer that was cut off has left of its line. No one else writes meanwhile: we have the lock.
