@@ -16,7 +16,9 @@ struct Settings: Sendable {
     guard count >= 0 else {
       throw SettingsError("Could not read \(file): \(String(cString: strerror(code))).")
     }
-    let lines = String(decoding: bytes[..<count], as: UTF8.self).split(whereSeparator: \.isNewline)
+    // A password that is not UTF-8 would become another one.
+    let text = String(validating: bytes[..<count], as: UTF8.self) ?? ""
+    let lines = text.split(whereSeparator: \.isNewline)
     guard count < bytes.count, lines.count == 1, !lines[0].contains("\0"), isValid("\(lines[0])")
     else { throw SettingsError("\(file) has no connection string that PostgreSQL understands.") }
     return String(lines[0])
