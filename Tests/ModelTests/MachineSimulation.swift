@@ -728,15 +728,17 @@ struct MachineSimulation: ~Copyable {
         let other = machine.calls.find(call)
       else { return fail("\(new.step.name) begins while another hook runs") }
       let began = max(other.began, budget.began)
+      // It may have had its turn by what was known then.
+      let isKnown = lastLimit < budget.began && earlierBudget == nil
       let isBefore = { (call: Call) in !call.constants.isOfTermination || call.step.endsWork }
       if machine.isTerminating, isBefore(other), !isBefore(new) {
-        if now < budget.endBeforeSaves { fail("\(new.step.name) before the pauses are over") }
+        if isKnown, now < budget.endBeforeSaves {
+          fail("\(new.step.name) before the pauses are over")
+        }
         continue
       }
       let kind = isBefore(new) ? nil : new.step.kind
       let last = budget.end(of: kind ?? .didEnterBackground).advanced(byNanoseconds: -budget.moment)
-      // It may have had its turn by what was known then.
-      let isKnown = lastLimit < budget.began && earlierBudget == nil
       if isKnown, (began.duration(to: now) + .nanoseconds(1)) * 2 < began.duration(to: last) {
         fail("\(new.step.name) begins while another hook runs that has had no turn")
       }
