@@ -52,19 +52,22 @@ import Testing
     }
   }
 
-  @Test(arguments: Release.selected)
-  func oneThatHangsAsItStartsDelaysNothing(_ release: Release) async throws {
+  @Test(arguments: Release.selected, [("a", "false"), ("b", "sleep infinity")])
+  func oneThatDoesNotStartIsNotWaitedFor(
+    _ release: Release, _ broken: (name: String, command: String)
+  ) async throws {
     try await release.test(on: .own()) { machine in
       let pair = try await machine.standbyPair()
       let script = """
-        mkdir -p /run/systemd/system/standby@b.service.d
-        printf '[Service]\\nExecStart=\\nExecStart=sleep infinity\\n' >/run/systemd/system/standby@b.service.d/hangs.conf
+        drop=/run/systemd/system/standby@\(broken.name).service.d; mkdir -p $drop
+        printf '[Service]\\nExecStart=\\nExecStart=\(broken.command)\\n' >$drop/broken.conf
         systemctl daemon-reload
         """
       _ = try await machine.shell(script)
       try await pair.group.start()
-      try await pair["a"].waitForMessage("a leads from 1")
-      #expect(try await pair["b"].show("ActiveState") == "activating")
+      let other = broken.name == "a" ? "b" : "a"
+      try await pair[other].waitForMessage("\(other) leads from 1")
+      #expect(try await pair[broken.name].show("ActiveState") == "activating")
     }
   }
 
