@@ -21,14 +21,24 @@ package enum StandardError {
   package static func writeText(
     _ text: String, _ priority: JournalPriority = .info, isJournal: Bool = false
   ) -> Bool {
-    let prefix = isJournal ? "<\(priority.rawValue)>" : ""
+    let lines = lines(of: text, prefix: isJournal ? "<\(priority.rawValue)>" : "")
+    return write(lines, lines.count, to: 2) == lines.count
+  }
+
+  /// Each line after the prefix, and broken before journald breaks it (48 KiB) and takes a "<0>" in it for a priority.
+  static func lines(of text: String, prefix: String) -> [UInt8] {
     var lines = Array(prefix.utf8)
+    var start = 0
     for byte in text.utf8 {
-      lines.append(byte)
-      if byte == UInt8(ascii: "\n") { lines += prefix.utf8 }
+      let isBreak = byte == UInt8(ascii: "\n")
+      if isBreak || !prefix.isEmpty && lines.count - start >= 40_000 && byte & 0xc0 != 0x80 {
+        lines += "\n\(prefix)".utf8
+        start = lines.count
+      }
+      if !isBreak { lines.append(byte) }
     }
     lines.append(UInt8(ascii: "\n"))
-    return write(lines, lines.count, to: 2) == lines.count
+    return lines
   }
 
   /// Whether standard error is the journal's, which takes `<3>` at the beginning of a line for its priority.

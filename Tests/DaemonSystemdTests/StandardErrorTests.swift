@@ -31,6 +31,15 @@ import Testing
     #expect(text == String(repeating: "ä", count: kept / 2) + "… (cut: no room)\n")
   }
 
+  /// journald would break them itself, and take what follows for a priority.
+  @Test func longLinesHaveTheirPriorityAgain() {
+    let text = String(repeating: "ä", count: 20_000) + "<0>fire"
+    let lines = String(
+      decoding: StandardError.lines(of: "one\n\(text)", prefix: "<6>"), as: UTF8.self)
+    #expect(lines == "<6>one\n<6>\(text.prefix(20_000))\n<6><0>fire\n")
+    #expect(StandardError.lines(of: text, prefix: "").count == text.utf8.count + 1)
+  }
+
   /// What Finit's services have as standard error.
   @Test func theMasterOfATerminalIsNotOpenedAgain() async throws {
     var path = [CChar](repeating: 0, count: 64)

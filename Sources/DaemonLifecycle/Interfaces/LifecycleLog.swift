@@ -138,10 +138,10 @@ final class LifecycleLog: LifecyclePart {
     }
     let row = transition.row
     if report.isOvertaken {
-      // Without the MESSAGE_ID of the transition, which did not take place.
+      // Without a MESSAGE_ID: the transition did not take place, and each hook has its own entry.
       return note(
         LifecycleLogEntry(
-          .info, LifecycleMessageID.problem,
+          .info, nil,
           "The stop has overtaken \(row.gerund), after \(elapsed.forReading) (\(report.cause))",
           self.fields(transition, report.cause) + [("LIFECYCLE_OUTCOME", "overtaken")]))
     }
@@ -152,7 +152,7 @@ final class LifecycleLog: LifecyclePart {
       LifecycleLogEntry(
         failed == 0 ? transition.priority : .warning,
         // The launch's own means that the daemon is ready.
-        transition == .launch && failed > 0 ? LifecycleMessageID.problem : row.messageID,
+        transition == .launch && failed > 0 ? nil : row.messageID,
         Self.sentence(transition, report.cause, elapsed, failed) + report.failuresInWords,
         self.fields(transition, report.cause) + self.fields(snapshot)
           + self.fields(elapsed, problems: failed)))
