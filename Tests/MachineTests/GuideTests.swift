@@ -113,7 +113,7 @@ import Testing
         "journalctl", "--no-pager", "--catalog", "--unit=\(probe.name)", "--priority=err")
       #expect(shown.contains("Subject: The daemon has rejected a reload"))
       #expect(shown.contains("LifecycleProbe reported what is wrong"))
-      #expect(shown.contains("systemctl reload \(probe.name)"))
+      #expect(shown.contains("systemctl reload '\(probe.name)'"))
     }
   }
 }
