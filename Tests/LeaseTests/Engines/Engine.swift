@@ -59,7 +59,7 @@ class Engine {
 
   // MARK: What differs
 
-  func begin() throws {}
+  func begin() throws { try Shell.run("echo 0 >\(folder)/fence") }
 
   /// Seconds until another daemon may have the lease of one that says nothing.
   var timeToLive: Int { 3 }
