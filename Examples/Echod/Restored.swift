@@ -33,8 +33,8 @@ struct Restored {
       let bytes = try lifecycle.preservation().preservedBytes(
         named: StoredName.state, limit: Int(Int32.max))
       return try bytes.map { try JSONDecoder().decode(Handover.self, from: Data($0)) }
-    } catch let error as SystemdError {
-      throw error
+    } catch SystemdError.system(let purpose, let number) {
+      throw SystemdError.system(purpose: purpose, errno: number)
     } catch {
       say(
         "what the last run has handed over can't be read, so half lines are lost: \(error)", .error)

@@ -43,6 +43,7 @@ final class Elector {
   /// The other end is the standard input of the guard and the command. Nothing is written: closing this one ends both,
   /// also when this object is released.
   private var input: OwnedDescriptor?
+  private let inode: UInt64
   private var line: [UInt8] = []
   private var (hasGuard, hasLine, hasExcess) = (false, false, false)
   /// The number of bytes read until the line was complete.
@@ -68,6 +69,7 @@ final class Elector {
       waitpid(guardian, nil, 0)
       throw Failure(name, error)
     }
+    inode = clease_inode(input.write.rawValue)
     self.input = input.takeWrite()
     self.reports = reports.takeRead()
     listen(to: output.read.rawValue)
@@ -81,6 +83,9 @@ final class Elector {
     ignore(reports.rawValue)
     ignore(end.rawValue)
   }
+
+  /// Whether nobody has closed it.
+  var hasInput: Bool { clease_inode(input?.rawValue ?? -1) == inode }
 
   /// Requests its end; `gone` follows.
   func finish() {

@@ -22,6 +22,8 @@ final class LeaseFollower: LifecyclePart {
     var granted: String?
     var isRevoked = false
     var isClosed = false
+    /// They may refer to other files by now.
+    var hasLostDescriptors = false
     /// The cause of the last transition to the foreground, to the background or into a sleep.
     var mover: LifecycleCause?
   }
@@ -89,7 +91,10 @@ final class LeaseFollower: LifecyclePart {
     return number < 0 ? [] : [PolledDescriptor(number: number)]
   }
 
-  var outlivesLoss: Bool { false }
+  func loseDescriptors() -> Bool {
+    look { $0.hasLostDescriptors = true }
+    return false
+  }
 
   func read(_: PolledDescriptor, _: (SourceInput) -> Void) -> MonotonicTime? {
     look { $0.isReadable = true }
@@ -160,8 +165,11 @@ final class LeaseFollower: LifecyclePart {
     }
     guard let daemon, !given.isClosed else { return drop() }
     if isRefused { return }
-    // The descriptors may refer to other files by now. The elector ends with the process.
-    if daemon.position(for: lease.reason).isLost { return wakeHooks() }
+    if given.hasLostDescriptors {
+      if rules.phase == .held, let elector, !elector.hasInput { inputWasLost(elector, daemon) }
+      // The elector ends with the process.
+      if rules.phase != .lost { return wakeHooks() }
+    }
     if given.isReadable || elector.map({ $0.deadline <= .now() }) == true {
       for event in elector?.read() ?? [] { take(event, daemon) }
     }
@@ -288,10 +296,19 @@ final class LeaseFollower: LifecyclePart {
     if isMock { rules.isGone() }
     guard wasHeld else { return note(what, detail) }
     lease.set(nil, by: self)
-    let isTooEarly = daemon.position(for: lease.reason).isTerminating
+    let isTooEarly = elector != nil && daemon.position(for: lease.reason).isTerminating
     let advice = " It was needed until state is saved; under systemd, set KillMode=mixed."
     warn("it is lost: \(what)\(detail).\(isTooEarly ? advice : "")")
     pause(daemon, because: "the lease \(lease.name) is lost: \(what)\(detail)")
+  }
+
+  /// Other code has closed it, so that the elector ends, and another daemon may be active.
+  private func inputWasLost(_ elector: Elector, _ daemon: LifecycleCore) {
+    // Leaked: its release would close numbers that may be other files' by now.
+    _ = Unmanaged.passRetained(elector)
+    self.elector = nil
+    ended("other code has closed its input", "", daemon)
+    rules.isGone()
   }
 
   private func note(_ what: String, _ detail: String) {

@@ -309,6 +309,17 @@ import Testing
     #expect(try daemon.wait() == .status(0))
   }
 
+  /// Without its input the elector ends; without the daemon's timer it does not.
+  @Test(arguments: [("robbed", "no token"), ("untimed", "7")])
+  func descriptorsThatAreLostMayBeTheLease(_ behaviour: String, _ token: String) throws {
+    let daemon = try daemon(Self.shell, behaviour)
+    try daemon.expect("works with 7")
+    try daemon.expect("saves with \(token)")
+    #expect(try daemon.wait() == .status(70))
+    let sentence = "lifecycle: The lease probe: it is lost: other code has closed its input."
+    #expect(daemon.output.contains(sentence) == (behaviour == "robbed"))
+  }
+
   /// Another may be active.
   @Test(arguments: ["slow", "stuck"]) func aLossEndsWhatTakesTooLong(_ behaviour: String) throws {
     let daemon = try daemon(["sh", "-c", "echo 5; sleep 0.3"], behaviour)

@@ -10,7 +10,7 @@ import Testing
   private var rules = LeaseRules(handover: .seconds(3))
   private var now = MonotonicTime(nanoseconds: 5_000_000_000)
   /// In the background for want of the lease.
-  private var position: LifecycleCore.Position = (true, true, false, false, false, false, false)
+  private var position: LifecycleCore.Position = (true, true, false, false, false, false)
 
   private func next() -> String? {
     switch rules.next(position, isAsked: false, canStart: true, at: now) {

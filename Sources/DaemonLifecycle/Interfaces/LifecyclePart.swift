@@ -18,8 +18,9 @@ package protocol LifecyclePart: AnyObject, Sendable {
   var descriptors: [PolledDescriptor] { get }
   /// Whether a descriptor is one of them. Default: searches `descriptors`.
   func polls(_ descriptor: Int32) -> Bool
-  /// Whether it continues when the descriptors are lost, as signals do. Default: true.
-  var outlivesLoss: Bool { get }
+  /// Notes that other code has closed descriptors, so that the daemon ends. Returns whether this part continues, as
+  /// signals do. Default: true.
+  func loseDescriptors() -> Bool
   func open() throws -> MonotonicTime?
   /// Notes that another thread listens from now on. Called on it.
   func listenerChanged()
@@ -55,7 +56,7 @@ extension LifecyclePart {
   package func polls(_ descriptor: Int32) -> Bool {
     descriptors.contains { $0.number == descriptor }
   }
-  package var outlivesLoss: Bool { true }
+  package func loseDescriptors() -> Bool { true }
   package func open() throws -> MonotonicTime? { nil }
   package func listenerChanged() {}
   package func processEnds(_: [LifecycleFact]) {}

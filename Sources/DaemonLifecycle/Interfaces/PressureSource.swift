@@ -16,7 +16,7 @@ final class PressureSource: LifecyclePart {
     return [PolledDescriptor(number: number, events: UInt32(POLLPRI))]
   }
 
-  var outlivesLoss: Bool { false }
+  func loseDescriptors() -> Bool { false }
 
   @discardableResult func open() throws -> MonotonicTime? {
     try file.withLock { $0 = try watch.open() }

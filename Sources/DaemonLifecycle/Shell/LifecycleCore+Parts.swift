@@ -103,12 +103,10 @@ extension LifecycleCore: HookExecutor.Client {
   /// The daemon saves its state and ends, with status 70 as a rule. Until then signals and deadlines are still handled.
   private func descriptorsWereLost(_ sentence: String) {
     if state.withLock({ $0.machine.stop.isLost }) { return }
-    // The parts are leaked: their release would close numbers that may be other files' by now.
-    openParts.withLock { parts in
-      for open in parts where !open.part.outlivesLoss {
-        _ = Unmanaged.passRetained(open.part as AnyObject)
-      }
-      parts.removeAll { !$0.part.outlivesLoss }
+    // Leaked are those that end: their release would close numbers that may be other files' by now.
+    for part in openParts.withLock({ $0.map(\.part) }) where !part.loseDescriptors() {
+      _ = Unmanaged.passRetained(part as AnyObject)
+      openParts.withLock { $0.removeAll { $0.part === part } }
     }
     let isOver = state.withLock { $0.machine.stop.exit != nil }
     warn(isOver ? sentence : "\(sentence) The daemon saves its state and ends.")

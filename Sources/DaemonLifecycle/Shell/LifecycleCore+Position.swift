@@ -8,10 +8,9 @@ extension LifecycleCore {
   /// - `isSettled`: it is in the background, and no transition is under way: work has ended, and state is saved.
   /// - `hasReason`, `hasOthers`: whether it has this reason to be there, and whether it has any other.
   /// - `hasAbandonedHooks`: an abandoned hook still runs, or waits for its executor, where other work may still run.
-  /// - `isLost`: other code has closed the daemon's descriptors, so that it ends.
   package typealias Position = (
     isSettled: Bool, hasReason: Bool, hasOthers: Bool, hasAbandonedHooks: Bool,
-    isTerminating: Bool, isOver: Bool, isLost: Bool
+    isTerminating: Bool, isOver: Bool
   )
 
   @inline(never) package func position(for reason: BackgroundReason) -> Position {
@@ -22,8 +21,7 @@ extension LifecycleCore {
         state.machine.registry.state == .background && state.machine.registry.transition == nil,
         isThere, reasons.count > (isThere ? 1 : 0), !state.machine.calls.unfinished.isEmpty,
         state.machine.isTerminating,
-        state.machine.isClosed || state.machine.registry.state == .terminated,
-        state.machine.stop.isLost
+        state.machine.isClosed || state.machine.registry.state == .terminated
       )
     }
   }

@@ -11,6 +11,8 @@ import Glibc
     case saving, slow
     /// Its work does not end, and is abandoned.
     case stuck
+    /// As its work begins, all its descriptors are closed, or its timer.
+    case robbed, untimed
     /// It forks as its work begins; each fork goes on as long as the daemon.
     case forking
     /// Its tokens have a key.
@@ -39,6 +41,7 @@ import Glibc
       lifecycle.addForeground(name: "work") {
         print("works with \(lease.token ?? "no token")")
         if behaviour == .forking { forkIdle() }
+        if behaviour == .robbed || behaviour == .untimed { rob(behaviour == .untimed) }
         if behaviour == .stuck { await Task.detached { while true { usleep(100_000) } }.value }
         for try await _ in lifecycle.ticks(every: .seconds(1)) {}
       }
@@ -59,6 +62,16 @@ final class Saver: SaveObserver {
     print("saves with \(lease.token ?? "no token")")
     sleep(seconds)
     print("has saved with \(lease.token ?? "no token")")
+  }
+}
+
+/// The newest first, so that the lease's are gone when the daemon notices.
+private func rob(_ timerOnly: Bool) {
+  for descriptor: Int32 in (3..<1024).reversed() {
+    var name = [UInt8](repeating: 0, count: 64)
+    let count = readlink("/proc/self/fd/\(descriptor)", &name, name.count)
+    let isTimer = String(decoding: name.prefix(max(count, 0)), as: UTF8.self).contains("timerfd")
+    if count > 0, isTimer || !timerOnly { close(descriptor) }
   }
 }
 

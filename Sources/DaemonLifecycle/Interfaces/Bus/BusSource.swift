@@ -45,7 +45,7 @@ final class BusSource: LifecyclePart {
     return number < 0 ? [] : [PolledDescriptor(number: number)]
   }
 
-  var outlivesLoss: Bool { false }
+  func loseDescriptors() -> Bool { false }
 
   @discardableResult func open() throws -> MonotonicTime? {
     try bus.withLock { bus in
