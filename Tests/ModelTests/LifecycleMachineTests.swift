@@ -811,9 +811,35 @@ import Testing
     for time in [13, 15] { daemon.signal(at: Int64(time)) }
     daemon.give(.clock, at: at(16))
     #expect(daemon.call(save)?.isCancelled == false && daemon.stop.exit == nil)
-    daemon.give(.ended(save, .completed), at: at(17))
+    let last = try #require(daemon.give(.ended(save, .completed), at: at(17)).starts.first)
+    daemon.give(.ended(last, .completed), at: at(18))
     let entries = try #require(daemon.stop.exit).report.entries
-    #expect(entries.map(\.outcome) == [.skipped(.busy), .completed])
+    #expect(entries.map(\.outcome) == [.completed, .completed])
+  }
+
+  /// What has changed since is not in it.
+  @Test func aSaveThatBeganBeforeTheStopIsFollowedByAnother() throws {
+    let daemon = DaemonUnderTest(observing: [ShouldSaveState.self])
+    let save = try #require(daemon.request(.saveState).starts.first)
+    for time in [1, 3] { daemon.signal(at: Int64(time)) }
+    let last = try #require(daemon.give(.ended(save, .completed), at: at(4)).starts.first)
+    daemon.give(.ended(last, .completed), at: at(5))
+    #expect(daemon.stop.exit?.exitStatus == 0)
+  }
+
+  /// Its executor is free again in time.
+  @Test(arguments: [Call.Progress.enqueued, .entering])
+  func aSaveThatNeverBeganKeepsNoOtherFromBeginning(_ progress: Call.Progress) throws {
+    let daemon = DaemonUnderTest(observing: [ShouldSaveState.self])
+    let request = LifecycleEvent(.saveState)
+    let save = try #require(daemon.give(.event(request), begins: false).starts.first)
+    _ = daemon.machine.calls.move(save, to: progress)
+    for time in [at(10), at(12)] { daemon.give(.clock, at: time) }
+    let last = try #require(daemon.signal(at: 13).starts.first)
+    daemon.give(.ended(save, .completed), at: at(14))
+    #expect(daemon.stop.exit == nil)
+    daemon.give(.ended(last, .completed), at: at(15))
+    #expect(daemon.stop.exit != nil)
   }
 
   @Test func aSecondSignalEndsTheWait() throws {

@@ -83,6 +83,9 @@ struct MachineSimulation: ~Copyable {
   private var nestedPosts: [ObjectIdentifier: LifecyclePost] = [:]
   /// Those whose delivery has begun, and the order of all.
   private var begunPosts: Set<ObjectIdentifier> = []
+  /// When the stop's saves began, and when each observer's last save ended.
+  private var savesBegan: MonotonicTime?
+  private var saveEnds: [UInt64: MonotonicTime] = [:]
   private var numbers: [ObjectIdentifier: Int] = [:]
   private var awaitedSleeps = 0
   /// When Swift's pool answers a check, and when the main actor answers.
@@ -501,6 +504,7 @@ struct MachineSimulation: ~Copyable {
 
   private mutating func end(_ call: CallID) {
     guard let hook = hooks.removeValue(forKey: call) else { return }
+    if hook.step.isSave { saveEnds[hook.observer.value] = now }
     let isFailed = hook.behaviour == .fails
     if isFailed || hook.isCancelled {
       change(hook.observer) { $0.history.noteFailure(of: hook.step) }
@@ -692,8 +696,12 @@ struct MachineSimulation: ~Copyable {
     {
       fail("\(step.name) begins although a termination has overtaken it")
     }
-    checkAlone(call, isNested: isNested)
-    if !isNested, let phase = observers.first(where: { $0.id == observer })?.phase,
+    // A save that follows an earlier one of its observer's begins when that has ended, which has had its turn.
+    let isAgain = saveEnds[observer.value].map { $0 >= savesBegan ?? .distantFuture } ?? false
+    let hasTurn = !isNested && !(isAgain && call.constants.isSave)
+    checkAlone(call, isNested: !hasTurn)
+    if !hasTurn { hadTurn.insert(id) }
+    if hasTurn, let phase = observers.first(where: { $0.id == observer })?.phase,
       let problem = steps.begin(call, in: phase)
     {
       fail(problem)
@@ -762,6 +770,7 @@ struct MachineSimulation: ~Copyable {
       if self.exit != nil { fail("ended twice") }
       self.exit = (exit, now)
       if let problem = ObserverHistory.problem(of: exit) { fail(problem) }
+      if let problem = missedSave(in: exit) { fail(problem) }
       for hook in hooks.values where exit.exitStatus == 0 && runsOn(hook) {
         fail("status 0 beside \(hook.step.name) of \(hook.observer.value)")
       }
@@ -778,6 +787,7 @@ struct MachineSimulation: ~Copyable {
       if !lies(.forgetsTheSleep) { awaitedSleeps = 0 }
     case .announced(let step, let cause, _):
       if case .posted(let post) = step { begunPosts.insert(ObjectIdentifier(post)) }
+      if step.kind == .shouldSaveState, machine.isTerminating { savesBegan = now }
       expectEntries(of: step)
       if let problem = steps.begin(step, cause, of: machine.registry, isHeld: holds > 0) {
         fail(problem)
@@ -788,6 +798,26 @@ struct MachineSimulation: ~Copyable {
       if elapsed < .zero { fail("\(transition.row.event) took less than no time") }
     default: break
     }
+  }
+
+  /// A stop saves, whatever an earlier save has done, unless that one takes all its time.
+  private func missedSave(in exit: LifecycleExit) -> String? {
+    guard let began = savesBegan else { return nil }
+    let saves = exit.report.entries.filter { $0.notification == ShouldSaveState.self }
+    for (observer, entries) in Dictionary(grouping: saves, by: \.registration)
+    where observers.contains(where: { $0.id.value == observer }) {
+      let isSaving = hooks.values.contains { $0.observer.value == observer && $0.step.isSave }
+      let end = isSaving ? now : saveEnds[observer]
+      let isCalled = entries.contains {
+        switch $0.outcome {
+        case .skipped(.busy): end.map { [time = $0.began] in time <= $0 } ?? false
+        case .abandoned(.running): true
+        default: $0.began >= began
+        }
+      }
+      if !isCalled { return "observer \(observer) was not called to save" }
+    }
+    return nil
   }
 
   /// Whom a report must name, whatever has become of their hooks.

@@ -78,6 +78,8 @@ struct Call: Sendable {
   var observer: ObserverID { member.id }
   var name: ObserverName { member.name }
   var isCancelled: Bool { if case .deadline = limit { false } else { true } }
+  /// Whether a hook that saves runs.
+  var isSaving: Bool { constants.isSave && progress == .begun }
   var isAbandoned: Bool { if case .abandoned = limit { true } else { false } }
 
   /// The time of the clock's next action.

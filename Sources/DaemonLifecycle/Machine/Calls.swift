@@ -190,7 +190,15 @@ struct Calls: Sendable {
   /// Whether an observer has a hook that has outlived its delivery; it is then called only to save, and once.
   func isBusy(_ observer: ObserverID, for delivery: Delivery.Constants) -> Bool {
     guard !unfinished.isEmpty, let calls = unfinished[observer] else { return false }
-    return !delivery.isSave || calls.contains { self.calls[$0].constants.isSave }
+    return !delivery.isSave || calls.contains { self.calls[$0].isSaving }
+  }
+
+  /// Whether a delivery runs beside an earlier save of an observer, which ends first.
+  func awaitsSave(of observer: ObserverID, in delivery: DeliveryID) -> Bool {
+    guard !unfinished.isEmpty, let earlier = unfinished[observer] else { return false }
+    return earlier.map { calls[$0] }.contains {
+      $0.isSaving && !$0.isAbandoned && $0.delivery == delivery
+    }
   }
 
   /// Returns the pending calls of an observer, which has one call at a time in a delivery.

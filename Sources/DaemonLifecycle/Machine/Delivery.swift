@@ -102,12 +102,18 @@ struct Delivery: Sendable {
   var outer: Outer? { constants.outer }
   var isOfTermination: Bool { constants.isOfTermination }
   var isNested: Bool { constants.isNested }
+  var isSave: Bool { constants.isSave }
   var budgetStep: LifecycleStep { constants.budgetStep }
   private var calls: [PlannedCall] { constants.calls }
 
   // MARK: Pending calls
 
   var waiting: ArraySlice<PlannedCall> { calls[nextCall...] }
+
+  /// Returns the index of an observer's call, if its turn has come.
+  func begun(of observer: ObserverID) -> Int? {
+    calls[..<nextCall].firstIndex { $0.observer == observer }
+  }
 
   /// Whether the calls in turn have ended, or had their time, and others come next: in a stop at last the saves, beside
   /// which only saves may run.

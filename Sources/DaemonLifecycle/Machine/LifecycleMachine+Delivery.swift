@@ -147,6 +147,7 @@ extension LifecycleMachine {
       registry.reached(observer, constants.change)
       return beginWork(member, in: id, constants, CallTime(deadline: now, grace: .zero))
     }
+    if constants.isSave, calls.awaitsSave(of: observer, in: id) { return }
     let isBusy = calls.isBusy(observer, for: constants)
     let isHeld = member.isWork && isHeldBack(member, constants.step)
     let slot = isBusy || isHeld ? nil : callTime(of: member, in: id, of: constants)
@@ -184,7 +185,17 @@ extension LifecycleMachine {
     }
     if call.isAbandoned { return endedLate(call, end) }
     record(end, of: call)
+    saveAgain(after: call)
     advance(call.delivery)
+  }
+
+  /// A save that began before the stop's saves has missed what has changed since.
+  private mutating func saveAgain(after call: Call) {
+    guard call.wait != .own, call.constants.isSave, calls[call.delivery].isSave,
+      let index = calls[call.delivery].begun(of: call.observer)
+    else { return }
+    beginCall(index, in: call.delivery)
+    setTurn(of: call.delivery)
   }
 
   mutating func record(_ end: CallEnd, of call: Call) {
@@ -258,10 +269,13 @@ extension LifecycleMachine {
   /// Ends a delivery. In a stop some of its calls may still run, beside what follows: the stop's report has them.
   mutating func finish(_ id: DeliveryID) {
     for call in calls[id].running {
-      let (observer, name) = (calls[call].observer, calls[call].name)
-      registry.members.update(observer) { $0.isBusy = true }
+      let running = calls[call]
+      // The stop has a save of its own for one that has not begun.
+      let isDropped = running.constants.isSave && !running.isSaving && calls.end(call) != nil
+      if !isDropped { registry.members.update(running.observer) { $0.isBusy = true } }
       guard !calls[id].isOfTermination else { continue }
-      calls[id].record(.skipped(.overtaken), of: name, observer, began: calls[call].began)
+      calls[id].record(
+        .skipped(.overtaken), of: running.name, running.observer, began: running.began)
       registry.transition.update { $0.isOvertaken = true }
     }
     let delivery = calls.close(id)
