@@ -835,6 +835,8 @@ import Testing
     let save = try #require(daemon.give(.event(request), begins: false).starts.first)
     _ = daemon.machine.calls.move(save, to: progress)
     for time in [at(10), at(12)] { daemon.give(.clock, at: time) }
+    // While the daemon serves, nobody waits for it again and again.
+    #expect(daemon.request(.saveState, at: at(12)).starts.isEmpty)
     let last = try #require(daemon.signal(at: 13).starts.first)
     daemon.give(.ended(save, .completed), at: at(14))
     #expect(daemon.stop.exit == nil)

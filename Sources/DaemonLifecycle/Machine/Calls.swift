@@ -189,8 +189,11 @@ struct Calls: Sendable {
 
   /// Whether an observer has a hook that has outlived its delivery; it is then called only to save, and once.
   func isBusy(_ observer: ObserverID, for delivery: Delivery.Constants) -> Bool {
-    guard !unfinished.isEmpty, let calls = unfinished[observer] else { return false }
-    return !delivery.isSave || calls.contains { self.calls[$0].isSaving }
+    guard !unfinished.isEmpty, let earlier = unfinished[observer] else { return false }
+    // In a stop, one that waited for its executor in vain may have it in time.
+    let isStop = delivery.isOfTermination
+    return !delivery.isSave
+      || earlier.contains { isStop ? calls[$0].isSaving : calls[$0].constants.isSave }
   }
 
   /// Whether a delivery runs beside an earlier save of an observer, which ends first.

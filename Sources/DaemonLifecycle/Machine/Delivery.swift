@@ -102,7 +102,6 @@ struct Delivery: Sendable {
   var outer: Outer? { constants.outer }
   var isOfTermination: Bool { constants.isOfTermination }
   var isNested: Bool { constants.isNested }
-  var isSave: Bool { constants.isSave }
   var budgetStep: LifecycleStep { constants.budgetStep }
   private var calls: [PlannedCall] { constants.calls }
 

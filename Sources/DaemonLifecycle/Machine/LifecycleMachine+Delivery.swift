@@ -191,7 +191,7 @@ extension LifecycleMachine {
 
   /// A save that began before the stop's saves has missed what has changed since.
   private mutating func saveAgain(after call: Call) {
-    guard call.wait != .own, call.constants.isSave, calls[call.delivery].isSave,
+    guard call.wait != .own, call.constants.isSave, calls[call.delivery].constants.isSave,
       let index = calls[call.delivery].begun(of: call.observer)
     else { return }
     beginCall(index, in: call.delivery)
